@@ -115,7 +115,7 @@ class LongSearch:
         number = 0
         while min(self._free)[0] < self._limit - 30:
             at, by = self._free.pop(self._free.index(min(self._free)))
-            if self._lost and by != 1:
+            if self._lost and self._lost[0].time_s < at:
                 self._run(replace(self._lost.pop(), time_s=at, worker=by, attempt=2))
             else:
                 number += 1
@@ -144,7 +144,7 @@ class LongSearch:
         reached = accuracy if done else None
         if is_lost:
             self._has_lost = True
-            self._lost.append(own)
+            self._lost.append(replace(own, time_s=at + 40))
             self._events += [worker(at + 40, by, "lost"), end(at + 40, number, by, done, reached, "lost")]
             self._events.append(worker(at + 400, by, session=2))
             self._free.append((at + 401, by))

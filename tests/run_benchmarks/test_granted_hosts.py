@@ -44,6 +44,9 @@ class Granted:
     def open(self, name: str) -> LocalTransport:
         return LocalTransport(name)
 
+    def avoid(self, host: str) -> None:
+        """Another is never granted."""
+
     async def close(self) -> None:
         """Nothing is held."""
 

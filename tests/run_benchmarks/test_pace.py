@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from run_benchmarks import pace
-from run_benchmarks.pace import Pace
+from run_benchmarks.pace import OF_MEDIAN, Pace
 from run_benchmarks.training_state import TrainingState
 from utils.events import Event, EventName
 
@@ -36,6 +36,17 @@ def test_before_there_is_a_pace_only_a_number_counts() -> None:
     assert limit(*INITIAL, (TRAIN_START, 2.0)) is None
     assert limit(*INITIAL, *STEPS[:-1]) is None
     assert limit(*INITIAL, setting=7.0) == 7.0
+
+
+def test_of_a_search_an_epoch_is_as_long_a_gap_as_it_took() -> None:
+    """Many workers report in turn: the gaps between their events say little of how long each of them is silent."""
+    pace = Pace()
+    for now in range(4):
+        pace.note(Event("EPOCH", {"seconds": 400.0}), 1000.0 + now)
+    assert pace.limit_s(None) is None
+    pace.note(Event("EPOCH", {"seconds": 100.0}), 1005.0)
+    assert pace.limit_s(None) == OF_MEDIAN * 400.0
+    assert pace.limit_s(7.0) == 7.0
 
 
 def test_a_silence_is_usual_that_is_no_longer_than_the_longest_before() -> None:

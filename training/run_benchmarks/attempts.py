@@ -155,7 +155,12 @@ async def prepare_hosts(session: Session, case: CasePlan, result: RoundResult) -
         return f"with {spare} in the place of {failure.host}"
     for host in (each for each in session.allocator.standing if each.name == failure.host):
         await _there_again(session, host)
-    return "on the same hosts"
+    if session.allocator.standing:
+        return "on the same hosts"
+    if failure.failure_class.fault is Fault.HOST and failure.host:
+        session.allocator.avoid(failure.host)
+        return f"on hosts that are asked for anew, without {failure.host} where there are others"
+    return "on hosts that are asked for anew"
 
 
 async def _there_again(session: Session, host: Host) -> None:

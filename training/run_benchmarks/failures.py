@@ -6,6 +6,7 @@ import shlex
 from dataclasses import replace
 
 from run_benchmarks.full_disk import FULL, unwritten_file
+from run_benchmarks.hosts.granted import AllocationEnd
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.results.last_words import EVIDENCE_LINES
 from run_benchmarks.results.losses import FREE_SPACE, host_lost
@@ -29,6 +30,16 @@ class StageFailed(Exception):  # noqa: N818 - carries a result, not a fault
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
+
+
+class TakenAway(StageFailed):
+    """Ends a round whose hosts are taken away. is_over: they are out of reach."""
+
+    def __init__(self, stage: Stage, end: AllocationEnd) -> None:
+        super().__init__(
+            Failure(end.verdict, stage, end.failure_class, end.host, end.message, end.evidence, end.remedy)
+        )
+        self.is_over = end.is_over
 
 
 def failure_on(host: str, stage: Stage, error: FlagPerfError) -> Failure:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from run_benchmarks.display.base import Display
-from run_benchmarks.names import HostPaths, Node
+from run_benchmarks.names import HostPaths, Node, decisive_log
 from run_benchmarks.plan.monitors import METERS
 from run_benchmarks.results.rank_logs import NAMES, SELDOM
 from run_benchmarks.results.telemetry_file import record_of
@@ -21,8 +21,8 @@ from run_benchmarks.transports.base import Transport
 from run_benchmarks.unforeseen import sentence_of, traceback_text
 from utils.errors import FlagPerfError
 from utils.events import PREFIX, Event, EventName, parse_line
-from utils.node import rank_log_name
 from utils.processor import precision_note
+from utils.search.events import RECORDS
 from utils.telemetry.lines import TELEMETRY_FILE
 from utils.text_files import LONGEST_LINE
 
@@ -51,11 +51,12 @@ async def follow_events(
     display: Display,
     kept: Path | None = None,
 ) -> None:
-    """Feed each event of global rank 0, which runs on `node`, to `state` and `display` until cancelled, and its last.
+    """Feed each event of global rank 0, of a search its controller, to `state` and `display` until cancelled.
 
-    The evaluation that met the target stands among the last lines of a task that has ended.
+    Its last ones too: the evaluation that met the target stands among the last lines of a task that has ended.
 
     Args:
+        node: on which either runs.
         kept: a file that gets the lines of the events, anew: the round is judged by it where its log gets lost.
     """
     keeping = KeptEvents(kept) if kept else None
@@ -69,7 +70,7 @@ async def follow_events(
             if keeping:
                 keeping.take(event, line)
 
-    log = _Log(paths.work, below_work(paths, paths.node(node)), rank_log_name(0))
+    log = _Log(paths.work, below_work(paths, paths.node(node)), decisive_log(node.case.roles))
     lines = _Lines(take)
     try:
         await _follow(transport, log, lines)
@@ -78,6 +79,9 @@ async def follow_events(
             await transport.run(log.argv(lines.read), stdout=lines.feed, timeout=REST_S)
         if keeping:
             keeping.close()
+
+
+_KEPT = NAMES | RECORDS.keys()
 
 
 class KeptEvents:
@@ -92,7 +96,7 @@ class KeptEvents:
         """One more event, and the line that it stands in."""
         text = line[line.index(PREFIX) :].rstrip() + "\n"
         room = KEPT_BYTES if event.name in SELDOM else KEPT_BYTES // 2
-        if event.name in NAMES and self._bytes + len(text) <= room:
+        if event.name in _KEPT and self._bytes + len(text) <= room:
             self._bytes += len(text)
             self._opened().write(text)
 

@@ -16,6 +16,7 @@ from run_benchmarks.display.guarded import Guarded
 from run_benchmarks.display.terminal import open_display
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.host_log import flush
+from run_benchmarks.hosts import check_hosts
 from run_benchmarks.metrics.export import exported
 from run_benchmarks.names import RUN_LOG, RunId
 from run_benchmarks.output import NotPrintedError, output_width, put
@@ -43,7 +44,8 @@ def run_in_foreground(plan: Plan, began: Callable[[Path], None] = lambda folder:
         began: gets the run's result folder when there is one.
 
     Raises:
-        FlagPerfError: nothing was launched: there is no room for its results, or METRICS_PORT is not free.
+        FlagPerfError: nothing was launched: there is no room for its results, METRICS_PORT is not free, or the hosts
+            cannot be asked for.
     """
 
     def open_new(opened: ExitStack) -> tuple[RunId, Path]:
@@ -51,6 +53,8 @@ def run_in_foreground(plan: Plan, began: Callable[[Path], None] = lambda folder:
         began(folder)
         return run, folder
 
+    if plan.cluster.slurm:
+        asyncio.run(check_hosts(plan))
     with exported(plan.run) as displays:
         return _shown(plan, open_new, displays)
 
@@ -156,7 +160,9 @@ def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
         if plan.continue_from:
             LOGGER.info(f"the rounds go on from the checkpoints of {plan.continue_from}")
         LOGGER.info("Step 1: check the configuration and the hosts")
-        cases, hosts = counted(len(plan.cases), "case"), counted(len(plan.cluster.hosts), "host")
+        listed = plan.cluster.hosts or not plan.cluster.slurm
+        hosts = counted(len(plan.cluster.hosts), "host") if listed else "hosts that Slurm grants"
+        cases = counted(len(plan.cases), "case")
         LOGGER.info(f"{cases}, {hosts}: the configuration is valid")
         for note in notes_of(plan):
             LOGGER.warning(note)

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
+from run_benchmarks.hosts.slurm.holder import job_name
+from run_benchmarks.hosts.slurm.jobs import RUNNING, Slurm
 from run_benchmarks.images.pip_handover import run_of_pip_folder
 from run_benchmarks.journal import is_held
-from run_benchmarks.names import COPY_NAME, JOURNAL, RUN_UID, run_of, work_folder
+from run_benchmarks.names import COPY_NAME, JOURNAL, LABEL_RUN, RUN_UID, run_of, work_folder
 from run_benchmarks.plan.records import ClusterSettings, RunSettings
 from run_benchmarks.results.controller import lost_controller
 from run_benchmarks.results.find import has_uid
@@ -25,6 +27,7 @@ from utils.errors import FlagPerfError
 
 T = TypeVar("T")
 QUICK_S = 60.0
+SLURM = "Slurm"  # in the place of a host
 # $0: a folder that need not be there.
 LIST_FOLDERS = '[ ! -d "$0" ] || exec find "$0" -mindepth 1 -maxdepth 1 -type d'
 
@@ -84,6 +87,8 @@ class Survey:
 
 async def survey(cluster: ClusterSettings, run: RunSettings, needs: Needs | None = None) -> Survey:
     """Look on every host; where `needs` are given, also at what nobody may need any more."""
+    if cluster.slurm and not cluster.slurm.inside:
+        return Survey({SLURM: await _jobs()}, "this user's jobs in the queue")
     runtime, work = open_runtime(run), work_folder(run)
     pip, runs = f"{work}/pip", f"{work}/runs"
     kept: dict[str, Mapping[Item, str]] = {}
@@ -108,6 +113,10 @@ async def remove_run(
     With them go the pip settings of its builds, which may hold credentials, and copies of files. Logs that were never
     collected stay.
     """
+    if cluster.slurm and not cluster.slurm.inside:
+        left = (await _jobs()).get(uid, Leftovers())
+        await Slurm().cancel(job_name(uid))
+        return {SLURM: tuple(unit.name for unit in left.units)}
     runtime = open_runtime(run)
 
     async def remove(transport: Transport) -> tuple[str, ...]:
@@ -148,6 +157,16 @@ def fate_of(uid: str, log_path: Path) -> str:
     has_ended = any(entry.get("event") == "run_ended" for entry in folder.journal)
     how = f"`run.py status {folder.path.name}` says how to go on with it, or to end it with its logs"
     return "it has ended" if has_ended else f"{lost_controller(folder).fate}; {how}"
+
+
+async def _jobs() -> dict[str, Leftovers]:
+    """Run -> its jobs; what it had on their nodes ends with them."""
+    beginning = job_name("run")
+    return {
+        uid: Leftovers(tuple(UnitState(job, {LABEL_RUN: uid}, state == RUNNING) for job, state in jobs))
+        for name, jobs in (await Slurm().names(beginning)).items()
+        if RUN_UID.fullmatch(uid := name.removeprefix(job_name("")))
+    }
 
 
 async def _on_hosts(

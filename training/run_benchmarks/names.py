@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from utils.node import rank_log_name
+from utils.search.events import CONTROLLER_LOG
 
 if TYPE_CHECKING:
     from run_benchmarks.plan.records import CasePlan, RunSettings
@@ -111,6 +114,11 @@ def node_folder_name(host: str, rank: int) -> str:
 def meter_file_of(node_folder: Path) -> Path:
     """What the controller read of meters outside a node, beside the node's folder of the result tree."""
     return node_folder.with_name(f"{node_folder.name}{METER_FILE_ENDING}")
+
+
+def decisive_log(roles: Sequence[str]) -> str:
+    """The file in the first node's folder that a round is judged by; `roles` are its case's."""
+    return CONTROLLER_LOG if roles else rank_log_name(0)
 
 
 def nodes_of(case: CasePlan, round_number: int) -> tuple[Node, ...]:

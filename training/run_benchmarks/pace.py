@@ -7,6 +7,8 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from utils.events import Event, EventName
+from utils.numbers import number_in
+from utils.search.events import SearchEvent
 
 # By default a silence is a hang that is so many times as long as most gaps between two reports, ...
 OF_MEDIAN = 20.0
@@ -18,7 +20,9 @@ LEAST_S, LEAST_BEFORE_LONG_WORK_S = 300.0, 1800.0
 # So many steps are a pace.
 LEAST_STEPS = 5
 GAPS_KEPT = 1000
-NAMES = frozenset(each.value for each in EventName)
+# Of a search an epoch is a step with its evaluation, and as long a gap as it took: many workers report in turn.
+EPOCH = SearchEvent.EPOCH.value
+NAMES = frozenset(each.value for each in EventName) | {EPOCH}
 
 
 @dataclass
@@ -38,10 +42,11 @@ class Pace:
         """An event that was read at `now` (monotonic)."""
         name, before, self._before = event.name, self._before, (now, event.time_ms)
         # the evaluation before training is as long as the others: what comes before it may take much longer
-        has_begun = any(self._counts[each] for each in (EventName.TRAIN_START, EventName.STEP_END))
+        has_begun = any(self._counts[each] for each in (EventName.TRAIN_START, EventName.STEP_END, EPOCH))
         if before is not None and (has_begun or name == EventName.INIT_EVALUATION):
             by_its_clock = (event.time_ms - before[1]) / 1000 if event.time_ms and before[1] else 0.0
-            gap = max(now - before[0], by_its_clock)
+            took = number_in(event.value, "seconds") if name == EPOCH else None
+            gap = max(now - before[0], by_its_clock, took or 0.0)
             self._longest = max(self._longest, gap)
             self._gaps.append(gap)
         if name in NAMES:
@@ -60,13 +65,13 @@ class Pace:
         """
         if setting is not None:
             return setting or None
-        if self._counts[EventName.STEP_END] < LEAST_STEPS:
+        if self._counts[EventName.STEP_END] + self._counts[EPOCH] < LEAST_STEPS:
             return None
         return max(self._least_s(), OF_MEDIAN * statistics.median(self._gaps), OF_LONGEST * self._longest)
 
     def _least_s(self) -> float:
         counts = self._counts
-        has_evaluated = counts[EventName.EVALUATE] or counts[EventName.INIT_EVALUATION]
+        has_evaluated = any(counts[name] for name in (EventName.EVALUATE, EventName.INIT_EVALUATION, EPOCH))
         has_saved = not self.saves or counts[EventName.CHECKPOINT]
         is_training = not counts[EventName.TRAIN_END]
         return LEAST_S if has_evaluated and has_saved and is_training else LEAST_BEFORE_LONG_WORK_S

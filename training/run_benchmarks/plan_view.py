@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from run_benchmarks.hosts.slurm.holder import job_name, sbatch_argv
 from run_benchmarks.images.build import MERGED
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.host_ranges import alike, fold
@@ -44,8 +45,8 @@ def _lines(plan: Plan) -> Iterator[str]:
     rehearsed = asyncio.run(rehearse(plan))
     cluster = plan.cluster
     spares = f", spares {fold(cluster.spares)}" if cluster.spares else ""
-    hosts = [host for host in cluster.hosts if host not in cluster.spares]
-    yield f"# runtime {plan.run.runtime}, hosts {fold(hosts)}{spares}"
+    listed = fold([host for host in cluster.hosts if host not in cluster.spares])
+    yield f"# runtime {plan.run.runtime}, hosts {listed or 'that Slurm grants'}{spares}"
     yield f"# results go to {plan.run.log_path}/{rehearsed.run.name}"
     if plan.run.machine.settings:
         yield f"# {plan.run.machine.sentence()}"
@@ -82,6 +83,8 @@ def _case(plan: Plan, case: CasePlan, rehearsed: RehearsedRound | None) -> Itera
     yield f"# ===== case {settings.name}: {settings.model} on {settings.framework}, vendor {settings.vendor}"
     size = f"{counted(settings.nnodes, 'node')} x {counted(settings.nproc, 'process', 'processes')}"
     yield f"# {size}, {counted(settings.repeat, 'round')}, deadline {case.deadline_s:g} s"
+    if plan.cluster.slurm and not plan.cluster.slurm.inside:
+        yield f"# asked of Slurm: {shlex.join(sbatch_argv(plan.cluster.slurm, job_name('RUN'), settings.nnodes))}"
     yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
     for path, digest in case.environment.items():
         yield f"# sourced before the ranks: {path}, SHA-256 {digest}"

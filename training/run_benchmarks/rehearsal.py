@@ -134,9 +134,19 @@ class RehearsedRun:
     rounds: dict[str, RehearsedRound]
 
 
+def with_hosts(plan: Plan) -> Plan:
+    """The plan, with made-up hosts where a scheduler is to name them."""
+    if plan.cluster.hosts or not plan.cluster.slurm:
+        return plan
+    most = max((case.settings.nnodes for case in plan.cases), default=1)
+    names = tuple(f"granted{number}" for number in range(1, most + 1))
+    cases = tuple(replace(case, hosts=names[: case.settings.nnodes]) for case in plan.cases)
+    return replace(plan, cases=cases, cluster=replace(plan.cluster, hosts=names))
+
+
 async def rehearse(plan: Plan) -> RehearsedRun:
     """Run `plan` against hosts that are not there. What rounds write goes to a folder that is gone afterwards."""
-    plan = replace(plan, cluster=replace(plan.cluster, meters={}))  # which are there
+    plan = with_hosts(replace(plan, cluster=replace(plan.cluster, meters={})))  # meters are there
     rehearsal, run = Rehearsal(), new_run_id(datetime.now().astimezone())
     with tempfile.TemporaryDirectory(prefix="flagperf-plan-") as folder:
         session = open_session(plan, run, Path(folder), rehearsal, rehearsal.open)

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from run_benchmarks.attempts import attempts_in, bring_late_logs, is_repeated
-from run_benchmarks.failures import StageFailed, failure_on, interrupted
+from run_benchmarks.failures import StageFailed, TakenAway, failure_on, interrupted
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.health import report_health, unhealthy
 from run_benchmarks.hosts.base import AllocationError, Host
+from run_benchmarks.hosts.granted import Tenure
 from run_benchmarks.judging import judge_round
 from run_benchmarks.leaving import forget_attempt, leave
 from run_benchmarks.names import Node, nodes_of
@@ -41,6 +42,8 @@ from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
 from run_benchmarks.stages.passing import Site
 from run_benchmarks.stages.preflight import preflight
 from run_benchmarks.stages.run_folder import make_node_folder
+from run_benchmarks.stages.watch_first import out_of_reach
+from run_benchmarks.taken_away import unless_taken_away
 from run_benchmarks.transports.backoff import TRANSFER_PAUSES_S, is_passing, with_backoff
 from run_benchmarks.transports.base import Transport, checked
 from run_benchmarks.unforeseen import log_traceback
@@ -66,6 +69,7 @@ class Round:
         started = datetime.now().astimezone().isoformat(timespec="seconds")
         self.state = RoundState(case, number, started)
         self.hosts: tuple[Host, ...] = ()  # by node rank
+        self.tenure: Tenure | None = None
         self._begin = now()
         self._is_anew = begun is not None and begun.seen is None
         if begun and begun.seen:
@@ -93,6 +97,8 @@ class Round:
                 await unless_interrupted(session.interrupt, self._train(held))
         except StageFailed as stopped:
             state.failure = stopped.failure
+            if isinstance(stopped, TakenAway) and stopped.is_over:
+                state.lost.update(host.name for host in self.hosts)
         except Interrupted:
             state.failure = interrupted(state.stage, session.interrupt.by)
         except Exception as error:
@@ -118,19 +124,23 @@ class Round:
         return bounded(session.plan.secrets.hide_in(seen))
 
     async def _train(self, held: AsyncExitStack) -> None:
+        if not self.state.is_taken_up:
+            with self._stage(Stage.ACQUIRE):
+                self.state.framework = open_framework(self.state.case.settings.framework)
+                await self._acquire(held)
+        await unless_taken_away(self.tenure, lambda: self.state.stage, self._work())
+
+    async def _work(self) -> None:
         if self.state.is_taken_up:
             start_meters(self.session, self.state)
             await read_begin(self.state, self.hosts)
         else:
-            await self._launch(held)
+            await self._launch()
         with self._stage(Stage.TRAIN):
             self.state.outcome = outcome = await watch_round(self.session, self.state, self.hosts)
-            self.state.lost |= {self.hosts[rank].name for rank in outcome.out_of_contact}
+            self.state.lost |= {self.hosts[rank].name for rank in out_of_reach(outcome)}
 
-    async def _launch(self, held: AsyncExitStack) -> None:
-        with self._stage(Stage.ACQUIRE):
-            self.state.framework = open_framework(self.state.case.settings.framework)
-            await self._acquire(held)
+    async def _launch(self) -> None:
         await self._check_new_hosts()
         with self._stage(Stage.DEPLOY):
             await self._pass_tree_on()
@@ -161,6 +171,7 @@ class Round:
         with self._stage(Stage.CLEAN_UP):
             await self._in_any_case(self._leave())
             await self._in_any_case(self._give_back(held))
+            await self._in_any_case(self._note_tenure())
         with self._noted():
             self.session.display.round_ended()
 
@@ -218,8 +229,10 @@ class Round:
         try:
             allocation = await held.enter_async_context(self.session.allocator.acquire(case))
         except AllocationError as error:
+            if error.end:
+                raise TakenAway(Stage.ACQUIRE, error.end) from error
             raise StageFailed(failure_on(error.where, Stage.ACQUIRE, error)) from error
-        self.hosts = allocation.hosts
+        self.hosts, self.tenure = allocation.hosts, allocation.tenure
         if len(self.hosts) != case.settings.nnodes:
             message = f"hosts granted: {len(self.hosts)}, nodes of the case: {case.settings.nnodes}"
             raise StageFailed(failure_on("", Stage.ACQUIRE, AllocationError(message)))
@@ -229,8 +242,14 @@ class Round:
         self.session.unclean.update(names)
         if not self.state.is_taken_up:
             self._begin = now()  # waiting in a queue is not the round's time
-        self._record("acquired", hosts=names)
+        await self._note_tenure()
+        self._record("acquired", hosts=names, **({"job": state.allocation.job} if state.allocation else {}))
         self.session.display.round_started(state.nodes, state.training)
+
+    async def _note_tenure(self) -> None:
+        """What the scheduler says of the job that the hosts are of: when they are granted, and at its end."""
+        if self.tenure:
+            self.state.allocation = await self.tenure.record()
 
     async def _check_new_hosts(self) -> None:
         """The preflight of those hosts that were not there when the run began."""

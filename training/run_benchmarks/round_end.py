@@ -12,7 +12,7 @@ from typing import Any
 from run_benchmarks.commands import run_command
 from run_benchmarks.failures import failure_on
 from run_benchmarks.hosts.base import Host
-from run_benchmarks.names import FOLLOWED_EVENTS, Node, unit_name
+from run_benchmarks.names import FOLLOWED_EVENTS, Node, decisive_log, unit_name
 from run_benchmarks.neighbours import look_for_neighbours, notes_on_neighbours
 from run_benchmarks.plan.host_ranges import alike
 from run_benchmarks.results.evidence import TASK_OUTPUT, start_log_of
@@ -29,7 +29,6 @@ from run_benchmarks.stages.watch import Ended, Ending
 from run_benchmarks.transports.base import Transport
 from utils import monitors
 from utils.errors import FlagPerfError, told_of
-from utils.node import rank_log_name
 from utils.records import Stage, Verdict
 
 TASK_GRACE_S = 5
@@ -74,7 +73,8 @@ class RoundEnd:
         return self.hosts[node.rank].transport
 
     def _ending(self, node: Node) -> Ending | None:
-        return self.state.outcome.endings.get(node.rank) if self.state.outcome else None
+        outcome = self.state.outcome
+        return {**outcome.endings, **outcome.dispensable}.get(node.rank) if outcome else None
 
     async def _stop_units(self) -> None:
         async def stop(node: Node) -> None:
@@ -124,7 +124,7 @@ class RoundEnd:
         """What was followed is a part of rank 0's log, where that is home."""
         for node in self.state.nodes[:1]:
             folder = self.session.log_dir / node.folder
-            if (folder / rank_log_name(0)).is_file():
+            if (folder / decisive_log(node.case.roles)).is_file():
                 (folder.parent / FOLLOWED_EVENTS).unlink(missing_ok=True)
 
     def _note_left_out(self, node: Node, left_out: Sequence[LeftOut]) -> None:
@@ -139,17 +139,18 @@ class RoundEnd:
         if any(item.has_content for item in left_out):
             session.kept.add(node.folder)
             session.journal.write("kept", folder=node.folder)
-        if rank_log_name(0) in {item.path for item in left_out}:
+        if decisive_log(node.case.roles) in {item.path for item in left_out}:
             self._fail_without_log(node, FlagPerfError(note))
 
     def _fail_without_log(self, node: Node, error: FlagPerfError) -> None:
-        """Global rank 0 lives on the first node: without its log there is no result."""
+        """Global rank 0, or a search's controller, lives on the first node: without its log there is no result."""
         if node.rank == 0 and self.state.outcome and self.state.outcome.all_ended_well:
             there, here = self.session.paths.node(node), self.session.log_dir / node.folder
             failure = failure_on(node.host, Stage.COLLECT, error)
             remedy = (
-                f"copy {rank_log_name(0)}, and what else is missing, from {there} on {node.host} to {here}; then judge "
-                f"the round by it: {run_command('show', str(self.session.log_dir), '--rescore')}"
+                f"copy {decisive_log(node.case.roles)}, and what else is missing, "
+                f"from {there} on {node.host} to {here}; then judge the round by it: "
+                f"{run_command('show', str(self.session.log_dir), '--rescore')}"
             )
             is_lost = failure.verdict is Verdict.UNREACHABLE
             self.state.failure = failure if is_lost else replace(failure, remedy=remedy)

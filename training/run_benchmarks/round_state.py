@@ -9,6 +9,7 @@ from pathlib import Path
 from run_benchmarks.failures import unexpected
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.full_disk import is_full
+from run_benchmarks.hosts.granted import GrantedJob
 from run_benchmarks.meters.reading import MeterReadings
 from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
@@ -43,6 +44,7 @@ class RoundState:
     is_taken_up: its tasks were launched by a controller that died; unwatched_s: so long, at most, none watched them.
     attempts: those before this one.
     clocks: by node rank; none before the launch. meters: what reads those outside the nodes.
+    allocation: the scheduler's job that the hosts are of.
     """
 
     case: CasePlan
@@ -69,6 +71,7 @@ class RoundState:
     attempts: tuple[Attempt, ...] = ()
     clocks: tuple[NodeClock, ...] = ()
     meters: MeterReadings | None = None
+    allocation: GrantedJob | None = None
     training: TrainingState = field(default_factory=TrainingState)
 
     @classmethod
@@ -78,7 +81,7 @@ class RoundState:
         assert seen is not None  # noqa: S101 - for mypy
         times = {**seen.times, so_far.entered.value: so_far.elapsed_s} if so_far.entered else seen.times
         return cls(
-            case=case,
+            case=case if case.hosts else replace(case, hosts=seen.hosts),  # a scheduler's
             number=seen.round,
             started=seen.started,
             failure=seen.failure,
@@ -92,6 +95,7 @@ class RoundState:
             tree=seen.tree,
             neighbours={host: set(runs) for host, runs in seen.neighbours.items()},
             clocks=seen.clocks,
+            allocation=seen.allocation,
             is_taken_up=True,
             unwatched_s=seen.unwatched_s + so_far.unwatched_s,
         )
@@ -153,6 +157,7 @@ class RoundState:
             neighbours={host: tuple(sorted(runs)) for host, runs in self.neighbours.items()},
             unwatched_s=round(self.unwatched_s, 3),
             clocks=self.clocks,
+            allocation=self.allocation,
         )
 
 

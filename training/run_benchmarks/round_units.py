@@ -62,7 +62,14 @@ class RoundUnits:
         assert state.framework is not None  # noqa: S101 - for mypy
         addresses = self._addresses
         return Launch(
-            session.plan, session.run, session.paths, session.runtime, state.framework, state.tag, addresses
+            session.plan,
+            session.run,
+            session.paths,
+            session.runtime,
+            state.framework,
+            state.tag,
+            addresses,
+            session.token,
         )
 
     def _transport(self, node: Node) -> Transport:

@@ -17,6 +17,7 @@ from run_benchmarks.session import Session
 from run_benchmarks.stages.hang import HangWatch, Unseen, keep_stacks
 from run_benchmarks.stages.launch import log_dir_inside
 from run_benchmarks.stages.watch import Ended, Outcome, Watch
+from run_benchmarks.stages.watch_first import WatchFirst
 from utils.errors import told_of
 from utils.records import Stage
 
@@ -75,12 +76,14 @@ def _by_deadline(outcome: Outcome) -> Outcome:
 
 
 def _watch(session: Session, state: RoundState, hosts: Sequence[Host]) -> Watch:
-    return Watch(
+    of_search = bool(state.case.roles)
+    return (WatchFirst if of_search else Watch)(
         session.runtime,
         {host.name: host.transport for host in hosts},
         {node.rank: unit_name(session.run, node, "task") for node in state.nodes},
         session.plan.cluster.host_lost_after_s,
-        lambda: state.training.progressed_at,
+        # of a search it shows nothing of a worker that is lost
+        lambda: None if of_search else state.training.progressed_at,
         lambda node, there: session.display.stage(node, Stage.TRAIN.value if there else NO_CONTACT),
         HangWatch(
             lambda: state.training.progressed_at,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Any, TypeVar
 
 from run_benchmarks.display.base import Display
@@ -49,6 +50,7 @@ class Session:
     kept: node folders that stay on their hosts, as not all that lies in them was collected.
     replaced: host -> the spare that has taken its place for the rest of the run.
     harness: the code that runs; what was deployed of it is `tree`.
+    token: a secret of the run, by which the processes of a case with roles know each other.
     pause: lets so many seconds pass.
     """
 
@@ -70,6 +72,7 @@ class Session:
     replaced: dict[str, str] = field(default_factory=dict)
     harness: Harness = field(default_factory=Harness)
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    token: str = field(default="", repr=False)
 
 
 def open_session(
@@ -88,19 +91,23 @@ def open_session(
         journal: that of a run which is taken up again; by default a new one.
     """
     tree = tree_of(plan)
+    token = token_urlsafe(32) if any(case.roles for case in plan.cases) else ""
+    if token:  # what a task says may hold it
+        plan = replace(plan, secrets=replace(plan.secrets, held=plan.secrets.held | {token}))
     return Session(
         plan=plan,
         run=run,
         log_dir=log_dir,
         paths=host_paths(plan.run, run, tree.digest),
         tree=tree,
-        allocator=open_allocator(plan.cluster, opener),
+        allocator=open_allocator(plan, run.uid, opener),
         runtime=open_runtime(plan.run),
         images=open_image_store(plan.run),
         journal=journal or Journal(log_dir / JOURNAL, plan.secrets),
         display=display,
         interrupt=Interruption(),
         hurried=asyncio.Event(),
+        token=token,
     )
 
 
@@ -128,7 +135,7 @@ async def unless_interrupted(interrupt: asyncio.Event, work: Coroutine[Any, Any,
     try:
         await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
-            return _result_of(task)
+            return result_of(task)
         raise Interrupted
     finally:
         for each in (task, asked):
@@ -152,7 +159,7 @@ async def in_time(work: Coroutine[Any, Any, T], limit_s: float) -> T:
     try:
         await asyncio.wait({task}, timeout=limit_s)
         if task.done():
-            return _result_of(task)
+            return result_of(task)
         raise asyncio.TimeoutError(f"not done after {limit_s:g} s")
     finally:
         if not task.done():
@@ -160,7 +167,8 @@ async def in_time(work: Coroutine[Any, Any, T], limit_s: float) -> T:
             await asyncio.wait({task}, timeout=CANCEL_GRACE_S)
 
 
-def _result_of(task: asyncio.Task[T]) -> T:
+def result_of(task: asyncio.Task[T]) -> T:
+    """What a task that is done has given; BrokenOffError where it was cancelled from within."""
     try:
         return task.result()
     except asyncio.CancelledError as error:

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from run_benchmarks.pace import Pace
+from run_benchmarks.search_state import SearchState
 from utils.checkpoints import continued_of
 from utils.events import Event, EventName
 from utils.numbers import number_in
+from utils.search.events import SearchEvent
 
 MOST_COUNTED = 2**53  # up to it a float is exact
 LONGEST_NAME = 64  # characters of a metric: it is shown again and again
@@ -34,6 +36,7 @@ class TrainingState:
     `start_samples` are what had been trained when this part began. `metric` was evaluated after `evaluated_step`;
     is_initial: by the evaluation before training.
 
+    search: what a search's controller has reported.
     started_ms: TRAIN_START by rank 0's own clock, in ms; progressed_at: any event, by the controller's (monotonic, s).
     """
 
@@ -54,6 +57,7 @@ class TrainingState:
     progressed_at: float | None = None
     pace: Pace = field(default_factory=Pace)
     phase: str = ""
+    search: SearchState = field(default_factory=SearchState)
     _done: _Done | None = None
 
     @property
@@ -71,6 +75,7 @@ class TrainingState:
         if event.name == EventName.TRAIN_START:
             self.started_ms = event.time_ms
         self.phase = PHASES.get(event.name, self.phase)
+        self.search.take(event)
         self._take(value)
         if event.name == EventName.STEP_END and "loss" in value and number_in(value, "loss") is None:
             self.loss = math.nan  # it has diverged, for which JSON has no number
@@ -151,6 +156,9 @@ PHASES: Mapping[str, str] = {
     EventName.TRAIN_START.value: "training",
     EventName.TRAIN_END.value: "finishing",
     EventName.FINISHED.value: "finished",
+    SearchEvent.SEARCH_START.value: "initialising",
+    SearchEvent.TRIAL_START.value: "training",
+    SearchEvent.SEARCH_END.value: "finishing",
 }
 
 

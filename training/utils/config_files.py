@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,10 +28,14 @@ def load_constants(path: Path) -> dict[str, Any]:
     return constants_of(load_config(path))
 
 
-def load_config(path: Path) -> ModuleType:
-    """The configuration file `path`, executed; raises as `load_constants` does."""
+def load_config(path: Path, provided: Mapping[str, Any] | None = None) -> ModuleType:
+    """The configuration file `path`, executed; raises as `load_constants` does.
+
+    Args:
+        provided: names that its code has without importing them.
+    """
     try:
-        return load_module(path, f"flagperf_config_{abs(hash(path))}")
+        return load_module(path, f"flagperf_config_{abs(hash(path))}", provided)
     except FlagPerfError:
         raise
     except (Exception, SystemExit) as error:  # sys.exit() in a file must not end what reads it

@@ -9,11 +9,12 @@ from __future__ import annotations
 import importlib.util
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from utils.errors import FlagPerfError
 
@@ -21,8 +22,11 @@ from utils.errors import FlagPerfError
 LARGEST_CODE = 2**24
 
 
-def load_module(path: Path, name: str) -> ModuleType:
+def load_module(path: Path, name: str, provided: Mapping[str, Any] | None = None) -> ModuleType:
     """Execute the Python file `path` as the module `name`; its siblings can be imported by name.
+
+    Args:
+        provided: names that the module has before its first line.
 
     Raises:
         FlagPerfError: there is no such file. What the file itself raises is passed on.
@@ -32,7 +36,7 @@ def load_module(path: Path, name: str) -> ModuleType:
         raise FlagPerfError(missing, where=str(path))
     spec = importlib.util.spec_from_file_location(name, path)
     with _siblings_of(path.parent):
-        return _execute(spec, path)
+        return _execute(spec, path, provided)
 
 
 def why_no_file(path: Path) -> str:
@@ -67,10 +71,11 @@ def load_package(folder: Path, name: str) -> ModuleType:
     return _execute(spec, init)
 
 
-def _execute(spec: ModuleSpec | None, path: Path) -> ModuleType:
+def _execute(spec: ModuleSpec | None, path: Path, provided: Mapping[str, Any] | None = None) -> ModuleType:
     if spec is None or spec.loader is None:
         raise FlagPerfError("not a Python file", where=str(path), remedy="give it the ending .py")
     module = importlib.util.module_from_spec(spec)
+    vars(module).update(provided or {})
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)

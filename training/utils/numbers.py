@@ -59,6 +59,13 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
+def duration(seconds: float) -> str:
+    """Seconds as `h:mm:ss` or `m:ss`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 def digits_apart(values: Collection[float], digits: int = DIGITS) -> int:
     """So many significant digits, or as many more as show of values that differ that they do, if so many do."""
     enough = range(digits, MOST_DIGITS + 1)

@@ -44,15 +44,15 @@ class Verdict(_Word):
     FAILED = (
         "FAILED",
         "a rank failed, an image was not built, a container did not start, a command failed, "
-        "the controller's disk is full",
+        "the scheduler took the hosts away, the controller's disk is full",
     )
-    TIMED_OUT = ("TIMED_OUT", "the deadline came first")
+    TIMED_OUT = ("TIMED_OUT", "the deadline, or the end of the job that holds the hosts, came first")
     UNREACHABLE = ("UNREACHABLE", "a host was lost, or lets nobody in")
     INTERRUPTED = ("INTERRUPTED", "Ctrl-C, SIGTERM, or SIGHUP when the terminal was closed")
     INVALID = (
         "INVALID",
         "the logs bear no result: FINISHED is missing, stands twice or comes from another rank too, what it says "
-        "does not add up, or a case of the kind `measure` reports no figure",
+        "does not add up, a case of the kind `measure` reports no figure, or a search does not meet its rules",
     )
 
     @property
@@ -83,6 +83,28 @@ class FailureClass(_Word):
         "hosts_not_acquired",
         "the round was refused its hosts, or did not get them in time",
     )
+    ALLOCATION_CANCELLED = (
+        "allocation_cancelled",
+        "somebody cancelled the job whose nodes the round had, or waited for",
+    )
+    ALLOCATION_PREEMPTED = (
+        "allocation_preempted",
+        "the scheduler gave the round's nodes to another job",
+        Fault.MACHINE,
+    )
+    ALLOCATION_TIME_LIMIT = (
+        "allocation_time_limit",
+        "the job whose nodes the round had came to its time limit, or so near to it that the logs had to be saved",
+    )
+    ALLOCATION_OUT_OF_MEMORY = (
+        "allocation_out_of_memory",
+        "the scheduler ended the job, as it used more memory than it was granted",
+    )
+    ALLOCATION_ENDED = (
+        "allocation_ended",
+        "the job whose nodes the round had is not there any more, and the scheduler says none of the above",
+    )
+    NODE_FAILED = ("node_failed", "the scheduler says that a node of the job failed", Fault.HOST)
     HOST_NOT_HEALTHY = (
         "host_not_healthy",
         "a host that the round was granted did not pass the preflight",
@@ -162,6 +184,11 @@ class FailureClass(_Word):
         "inconsistent_result",
         "what FINISHED says does not add up: with itself, with the events before it, with the plan's target, or with "
         "the controller's clock; the message names both values",
+    )
+    SEARCH_NOT_VALID = (
+        "search_not_valid",
+        "a search took less than an hour, was trained in less than FP16, or came to an accuracy of 70 % at most: "
+        "the message names which",
     )
     DISTURBED = (
         "disturbed",

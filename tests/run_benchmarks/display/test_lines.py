@@ -13,12 +13,13 @@ from run_benchmarks.display import lines as display_lines
 from run_benchmarks.display import panel
 from run_benchmarks.display.base import Display
 from run_benchmarks.display.guarded import Guarded
-from run_benchmarks.display.lines import PlainLines, duration, numbers_of, training_line
+from run_benchmarks.display.lines import PlainLines, numbers_of, training_line
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.training_state import TrainingState
 from tests.run_benchmarks.builders import make_nodes
 from tests.run_benchmarks.display.rounds import operation
 from utils.events import Event, EventName
+from utils.numbers import duration
 
 STEP = Event(EventName.STEP_END, {"global_steps": 40, "loss": 2.34567, "seq/s": 812.34})
 EVALUATE = Event(EventName.EVALUATE, {"metric": "accuracy", "accuracy": 0.25, "target": 0.5})

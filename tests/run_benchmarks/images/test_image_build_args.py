@@ -23,6 +23,7 @@ from tests.run_benchmarks.images.building import DOCKER, Bench, words_in
 from tests.run_benchmarks.process_table import argvs_meanwhile
 from tests.run_benchmarks.transports.conftest import live_as, need_sshd
 from tests.run_benchmarks.transports.sshd import Sshd
+from utils.errors import FlagPerfError
 
 # What is awkward for a shell: quotes, a dollar, backquotes, a backslash and two spaces.
 AWKWARD = 'it\'s  "$HOME" `id` \\n'
@@ -131,6 +132,46 @@ def test_the_engines_own_proxy_serves_a_build_and_is_in_no_image(
     got = base64.b64decode(bench.ask("run", "--rm", bench.image.tag, "cat", "/got")).decode()
     assert got == f"http://images-own:1 {proxy}"
     assert words_in(bench, [password]) == set()
+
+
+# Forms in which a Dockerfile declares what the plan, which reads it without the engine's grammar, does not see.
+SHOWING = {
+    "quoted": 'ARG "http_proxy"\nRUN true',
+    "environment": "ARG h\\\nttp_proxy\nENV PROXY=$http_proxy",
+    "label": "ARG h\\\nttp_proxy\nLABEL built.by=$http_proxy",
+}
+
+
+def expect_none_shown(bench: Bench, secret: str, *, may_hide: bool) -> None:
+    """Build; the image that shows the secret is refused and gone. `may_hide`: Podman does not show it in this form."""
+    tag = bench.image.layers[0].tag
+    try:
+        asyncio.run(bench.build())
+    except FlagPerfError as error:
+        assert "for all to read" in error.message and "remove ARG" in error.remedy
+        assert bench.ask("images", "--quiet", tag) == ""
+    else:
+        assert may_hide and "podman" in bench.engine
+        shown = bench.ask("history", "--no-trunc", "--format={{.CreatedBy}}", tag)
+        assert secret not in shown + bench.ask("image", "inspect", tag)
+
+
+@pytest.mark.parametrize("form", SHOWING)
+def test_an_image_that_shows_a_secret_is_removed(form: str, bench: Bench, password: str) -> None:
+    bench.tree.write(f"{DOCKER}/Dockerfile", f"FROM {BASE_IMAGE}\n{SHOWING[form]}\n")
+    expect_none_shown(bench, password, may_hide=form == "quoted")
+
+
+def test_the_engines_own_proxy_in_a_history_is_refused(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    password = f"word-{secrets.token_hex(8)}"
+    proxy = f"http://corp:{password}@127.0.0.1:1"
+    (tmp_path / "config.json").write_text(json.dumps({"proxies": {"default": {"httpsProxy": proxy}}}))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    monkeypatch.setenv("https_proxy", proxy)
+    bench.tree.write(f"{DOCKER}/Dockerfile", f"FROM {BASE_IMAGE}\nARG https_proxy\nRUN true\n")
+    expect_none_shown(bench, password, may_hide=True)
 
 
 def test_a_failing_build_does_not_tell_its_secrets(bench: Bench, password: str) -> None:

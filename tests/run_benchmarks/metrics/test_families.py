@@ -22,8 +22,10 @@ from tests.run_benchmarks.display.rounds import BEGUN, evaluation, operation, st
 from tests.run_benchmarks.metrics.exported import RUN, Exported, samples_in, text_of
 from tests.run_benchmarks.metrics.watched import OBSERVABILITY
 from tests.run_benchmarks.plan.tree import make_tree
+from tests.search_log import account_of, two_trials
 from utils.events import Event, EventName
 from utils.records import Failure, FailureClass, Stage, Verdict
+from utils.search.events import event_of
 from utils.telemetry.quantities import QUANTITIES
 from utils.telemetry.records import Sample, Scope, SourceInfo, Tick, ticks_of
 
@@ -98,6 +100,23 @@ def test_a_metric_stands_beside_its_own_name_alone(make: Make) -> None:
     run.report(operation(EventName.STEP_END, 2, "bf16", unsupported="there is none"))
     assert run.values("flagperf_operation_rate", "operation") == {("fp32",): 1e12}
     assert "flagperf_metric" not in run.samples()
+
+
+def test_what_a_search_has_come_to(make: Make) -> None:
+    run = make(measures=True)
+    run.report(*map(event_of, two_trials()[:8], range(1, 9)))
+    (score,) = run.values("flagperf_search_score_operations_per_second").values()
+    account = account_of(two_trials()[:8])
+    assert score == account.score
+    (accuracy,), (epochs,), (workers,), (running,) = (
+        run.values(f"flagperf_search_{name}").values()
+        for name in ("best_accuracy", "epochs_total", "workers", "running_trials")
+    )
+    assert (accuracy, epochs, workers, running) == (0.9, 3, 2, 2)
+    run.report(*map(event_of, two_trials()[8:], range(9, 15)))
+    ended = run.values("flagperf_search_trials_total", "state")
+    assert ended[("done",)] == 2 and ended[("lost",)] == 0
+    assert set(run.values("flagperf_search_workers").values()) == {0}
 
 
 def test_every_quantity_of_telemetry_in_base_units(make: Make) -> None:

@@ -20,6 +20,7 @@ import pytest
 from run_benchmarks.metrics.definitions import DEVICE_METRICS
 from tests.ports import free_port
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
+from tests.search_log import lines_of_search, two_trials
 
 OBSERVABILITY = Path(__file__).resolve().parents[3] / "docs" / "observability"
 OPERATIONS, TRAINING = "ops:pytorch:X1:1:1:1", "toy:pytorch:X1:1:1:2"
@@ -63,9 +64,11 @@ if is_second:
 log(EventName.EVALUATE, metric="accuracy", accuracy=0.6, target=0.5)
 finish(converged=True, num_trained_samples=8 * step)
 """
+# It measures, and says what a search's controller would say, until there is a file `measured`.
 MEASUREMENT = f"""{HEAD}
 log(EventName.INIT_START)
 log(EventName.TRAIN_START)
+print(*{lines_of_search(two_trials()[:10], finished=False)!r}, sep=chr(10), flush=True)
 log(EventName.STEP_END, global_steps=1, max_steps=2, metric="fp32", fp32=1e12, unit="FLOP/s")
 while not (data / "measured").exists():
     time.sleep(0.1)

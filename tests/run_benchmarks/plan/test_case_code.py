@@ -74,6 +74,23 @@ def test_a_case_that_measures_needs_its_own_method(tree: Tree) -> None:
     assert tree.load().cases
 
 
+WORKS = "class Case:\n    roles = {}\n    def work(self, engine, perf_log): ...\n"
+
+
+def test_the_roles_of_a_searchs_processes(tree: Tree) -> None:
+    tree.write(f"{HOME}/config/_base.py", 'case_kind = "measure"\nsearch_seconds = 3600\n')
+    tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "")
+    tree.write(f"{HOME}/case.py", WORKS.format('("controller", "worker")'))
+    assert tree.load().cases[0].roles == ("controller", "worker")
+    tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "search_seconds = 10**6\n")
+    _, message, remedy = _only_problem(tree)
+    assert "is not below the deadline" in message and "CASE_DEADLINE_HOURS" in remedy
+    tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "")
+    tree.write(f"{HOME}/case.py", WORKS.format('("boss",)'))
+    _, message, remedy = _only_problem(tree)
+    assert "is not what a case with work may say" in message and "('controller', 'worker')" in remedy
+
+
 def test_a_case_without_a_target(tree: Tree) -> None:
     tree.write(f"{HOME}/config/_base.py", BASE.replace("target_accuracy = 0.5\n", ""))
     where, message, remedy = _only_problem(tree)

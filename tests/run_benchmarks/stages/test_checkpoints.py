@@ -12,12 +12,18 @@ import pytest
 from run_benchmarks.names import RunId, nodes_of
 from run_benchmarks.plan.load import load_plan
 from run_benchmarks.plan.records import Plan
-from run_benchmarks.stages.checkpoints import checkpoint_folders, checkpoints, make_checkpoint_folders
+from run_benchmarks.stages.checkpoints import (
+    checkpoint_folders,
+    checkpoints,
+    make_checkpoint_folders,
+    remove_checkpoint_folder,
+)
 from run_benchmarks.stages.checks import Status
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.plan.tree import BASE, TEST_CONF
 from tests.run_benchmarks.stages.checked_host import Site, assert_skipped
 from utils.errors import FlagPerfError
+from utils.search.events import STATE_FILE
 
 EARLIER = "run20260102030405"
 CASE = "toy:pytorch:X1:1:2:2"
@@ -214,3 +220,24 @@ def test_a_case_that_measures_has_none_and_begins_anew(saving: Site) -> None:
     saving.tree.write("benchmarks/toy/pytorch/case.py", "class Case:\n    def operations(self): ...\n")
     saving.tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "windows = 30\n")
     assert_skipped(Measured(**vars(saving)).check(checkpoints))
+
+
+def test_a_search_goes_on_from_its_state_also_at_another_attempt(saving: Site) -> None:
+    saving.tree.write("benchmarks/toy/pytorch/config/_base.py", 'case_kind = "measure"\n')
+    roles = 'roles = ("controller", "worker")'
+    saving.tree.write(
+        "benchmarks/toy/pytorch/case.py",
+        f"class Case:\n    {roles}\n    def work(self, engine, perf_log): ...\n",
+    )
+    saving.tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "")
+    own, _ = made(saving)
+    (own / STATE_FILE).write_text("a night's work")
+    node = nodes_of(saving.plan.cases[0], 1)[0]
+    asyncio.run(remove_checkpoint_folder(LocalTransport("h1"), saving.plan, RUN, node))
+    assert made(saving)[0] == own and (own / STATE_FILE).read_text() == "a night's work"
+    (own.parent / "round2").symlink_to(saving.folder)
+    with pytest.raises(FlagPerfError, match="round2 is"):
+        made(saving, 2)
+    save(saving, f"round1/{STATE_FILE}", f"round2/{STATE_FILE}")
+    continuing = Continuing(**vars(saving))
+    assert continuing.check(checkpoints).detail == f"goes on from {saving.folder}/ck/{EARLIER} in 2 rounds"

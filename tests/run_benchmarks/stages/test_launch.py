@@ -15,6 +15,8 @@ from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Unit
 from run_benchmarks.stages.launch import TASK_SHELL, WRITABLE_SHELL, Launch
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
+from utils.case_form import ROLES_TOKEN, SEARCH_ROLES
+from utils.checkpoints import CHECKPOINT_DIR
 from utils.monitors.registry import LEAST_INTERVAL_S, SOURCES
 
 RUN = RunId("run20260102030405", "run20260102030405-abcdef", "2026-01-02T03:04:05+00:00")
@@ -51,6 +53,22 @@ def test_secrets_go_to_the_tasks_container_alone(runtime: str, tree: Tree) -> No
     assert monitor.secrets == {}
     assert task.options == monitor.options == ("--gpus", "all", "--env=NCCL_DEBUG=INFO")
     assert "a b" not in repr((task, monitor))
+
+
+@pytest.mark.parametrize("runtime", ["docker", "process"])
+def test_a_search_is_started_by_its_own_launcher_with_the_runs_token(runtime: str, tree: Tree) -> None:
+    path = tree.config / "test_conf.py"
+    path.write_text(path.read_text() + f'RUNTIME = "{runtime}"\nCHECKPOINT_PATH = "/data/checkpoints"\n')
+    plan = tree.load()
+    case = replace(plan.cases[0], roles=SEARCH_ROLES)
+    launch = replace(launch_of(replace(plan, cases=(case,))), token="s3cret-of-the-run")
+    first, second = (launch.task(node, "") for node in nodes_of(case, 1))
+    for task in (first, second):
+        assert task.argv[task.argv.index("-m") + 1] == "utils.roles"
+        assert task.secrets == {ROLES_TOKEN: "s3cret-of-the-run"}
+        assert "s3cret" not in repr((task, launch))
+    assert first.env[CHECKPOINT_DIR].startswith("/data/checkpoints/")
+    assert launch_of(plan).task(nodes_of(plan.cases[0], 1)[0], "").secrets == {}
 
 
 def option(unit: Unit, name: str) -> str:

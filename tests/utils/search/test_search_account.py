@@ -57,7 +57,7 @@ def test_a_trial_that_was_handed_out_again_counts_once() -> None:
     account = account_of(records)
     assert account.operations == FIRST
     assert account.seconds == 240.0
-    assert (len(account.trials), account.lost, account.trials[1].state) == (1, 1, "done")
+    assert (len(account.trials), account.ended["lost"], account.trials[1].state) == (1, 1, "done")
     # worker 0 is there for 300 s and works 100, worker 1 is there for 150 and works 140
     assert account.waiting() == pytest.approx(1 - 240 / 450)
 

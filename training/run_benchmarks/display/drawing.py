@@ -10,10 +10,12 @@ from rich.console import RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
-from run_benchmarks.display.lines import duration, metric_text
+from run_benchmarks.display.lines import metric_text
 from run_benchmarks.display.node_rows import node_rows, power_text
 from run_benchmarks.display.progress import Progress
 from run_benchmarks.display.rows import Row, Style, drawn, fitted
+from run_benchmarks.display.search_rows import search_rows
+from utils.numbers import duration
 from utils.text_files import one_line
 
 WIDEST = 120
@@ -52,8 +54,10 @@ def title(progress: Progress) -> str:
 
 def figure_rows(progress: Progress) -> list[Row]:
     """What the round has come to, the most important row first."""
-    rows = [_stage_row(progress), *_cap_row(progress)]
-    if progress.measures:
+    rows, now = [_stage_row(progress), *_cap_row(progress)], progress.training.search.now()
+    if now:
+        rows += search_rows(progress, now)
+    elif progress.measures:
         rows += [Row(name, words=outcome) for name, outcome in progress.operations]
     else:
         rows += [*_metric_rows(progress), *_course_rows(progress)]

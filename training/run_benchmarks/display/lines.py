@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from run_benchmarks.display.base import Display
+from run_benchmarks.display.search import news_of, search_line
 from run_benchmarks.names import Node
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.training_state import LONGEST_NAME, TrainingState
 from utils.events import Event, EventName
+from utils.numbers import duration
+from utils.search.events import RECORDS, SearchEvent
 from utils.text_files import shortened
 
 # A line of progress this often is enough to see that training goes on, and does not fill a log.
@@ -96,13 +99,6 @@ def operation_of(event: Event) -> OperationEvent | None:
     return OperationEvent(name, shortened(place, LONGEST_NAME), shortened(outcome, LONGEST_OUTCOME))
 
 
-def duration(seconds: float) -> str:
-    """Seconds as `h:mm:ss` or `m:ss`."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
 def metric_text(state: TrainingState) -> str:
     """The metric and its target, as far as they were reported."""
     value = "-" if state.metric is None else f"{state.metric:.4f}"
@@ -147,6 +143,9 @@ class PlainLines(Display):
             self._say(operation.line)
             return
         due = time.monotonic() - self._logged_at > LINE_EVERY_S
+        if event.name in RECORDS:
+            self._searched(event, due)
+            return
         if event.name == EventName.INIT_EVALUATION and self._training.metric is not None:
             state = self._training
             self._say(f"initial evaluation: {state.metric_name} {metric_text(state)}")
@@ -156,6 +155,15 @@ class PlainLines(Display):
             if due or line != self._logged or self._training.metric is not None:
                 self._say(line)
             self._logged_at, self._logged = time.monotonic(), line
+
+    def _searched(self, event: Event, due: bool) -> None:
+        """What the controller of a search has said."""
+        now, news = self._training.search.now(), news_of(event)
+        if news:
+            self._say(news)
+        if now and ((event.name == SearchEvent.EPOCH and due) or event.name == SearchEvent.SEARCH_END):
+            self._say(search_line(now))
+            self._logged_at = time.monotonic()
 
     def _say(self, line: str) -> None:
         """Log what an event says, unless there were too many of late: they would fill the controller's disk."""

@@ -42,4 +42,5 @@ def watts(number: float) -> str:
 
 
 def _row(progress: Progress, node: Node, powers: Mapping[Node, Power]) -> Row:
-    return Row(node.host, power_text([node], powers), f"node {node.rank}: {progress.stages[node]}")
+    words = progress.training.search.of_node(node.rank) or progress.stages[node]
+    return Row(node.host, power_text([node], powers), f"node {node.rank}: {words}")

@@ -15,6 +15,7 @@ from run_benchmarks.training_state import TrainingState
 from utils.events import Event, EventName
 from utils.numbers import number_in
 from utils.parameters import KIND, MeasurementSettings
+from utils.search.events import SearchEvent
 from utils.telemetry.records import SourceInfo
 
 if TYPE_CHECKING:
@@ -55,7 +56,11 @@ class Progress:
         """Take in an event that `training` has taken in."""
         if event.name == EventName.INIT_EVALUATION:
             self.start = _metric_before(event, self.training.metric_name)
-        if self.measures:
+        if event.name == SearchEvent.EPOCH:
+            now = self.training.search.now()
+            self.metric.add(now.accuracy if now else None)
+            self.rate.add(now.score if now else None)
+        elif self.measures:
             self._measured(event)
         elif event.name == EventName.STEP_END:
             self.loss.add(self.training.loss)

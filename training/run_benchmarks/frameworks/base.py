@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from utils.node import read_rank_ends
 
+NODE_LAUNCHER, ROLES_LAUNCHER = "utils.node", "utils.roles"
 TRACEBACK = "Traceback (most recent call last):"
 # Not the `C++ Traceback` that Paddle prints when a signal ends it: what was thrown stands above that.
 _PYTHON_TRACEBACK = re.compile(rf"(?<!C\+\+ ){re.escape(TRACEBACK)}")
@@ -35,7 +36,8 @@ class LaunchJob:
     master_addr, master_port: node 0, as every node reaches it. log_dir: where a node's rank logs go.
     script: the training script and its arguments. python: the interpreter's command. Paths are as the
     unit sees them. hosts: the nodes' hosts in the order of their ranks, as the nodes know each other. contract: for
-    scripts with a contract of their own, in place of the script's arguments.
+    scripts with a contract of their own, in place of the script's arguments. launcher: the module that
+    starts the ranks.
     """
 
     nnodes: int
@@ -47,6 +49,7 @@ class LaunchJob:
     python: str = "python3"
     hosts: tuple[str, ...] = ()
     contract: Contract = Contract()
+    launcher: str = NODE_LAUNCHER
 
 
 class Framework:
@@ -90,7 +93,7 @@ class Framework:
         variables = self.rank_variables(job, node_rank)
         words = [word for name, value in options.items() for word in (name, str(value))]
         words += [word for name, value in variables.items() for word in ("--set", f"{name}={value}")]
-        return (job.python, "-m", "utils.node", *words, "--", *self.script_argv(job, node_rank))
+        return (job.python, "-m", job.launcher, *words, "--", *self.script_argv(job, node_rank))
 
     def ranks_of_node(self, nproc: int) -> int:
         """How many processes the launcher starts on a node with `nproc` devices."""

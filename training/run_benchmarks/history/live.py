@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.display.lines import duration, numbers_of
+from run_benchmarks.display.lines import numbers_of
+from run_benchmarks.display.search import numbers_of_search
 from run_benchmarks.journal import is_held
 from run_benchmarks.names import JOURNAL, RUN_LOG
 from run_benchmarks.report.chart import Axis, Chart, Line
@@ -18,7 +19,7 @@ from run_benchmarks.results.folder import RunFolder, open_folder
 from run_benchmarks.results.load import planned_rounds
 from run_benchmarks.results.tables import numbered
 from utils.errors import FlagPerfError
-from utils.numbers import is_measurable, number_in
+from utils.numbers import duration, is_measurable, number_in
 from utils.text_files import last_lines_of, one_line, shortened
 
 # Of the log so many lines are shown, with so many characters, and so many are read: those of five hours or more.
@@ -65,7 +66,8 @@ def _points(lines: Sequence[str]) -> Iterator[dict[str, float]]:
         match = _LINE.fullmatch(line)
         if match and _ROUND_STARTS.fullmatch(match["text"]):
             points.clear()
-        numbers = numbers_of(match["text"]) if match and match["file"] == "lines.py" else {}
+        text = match["text"] if match and match["file"] == "lines.py" else ""
+        numbers = numbers_of(text) or numbers_of_search(text)
         if numbers:
             sane = {name: number for name, number in numbers.items() if is_measurable(number)}
             points.setdefault(numbers[STEP], {}).update(sane)

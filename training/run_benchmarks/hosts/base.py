@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from run_benchmarks.hosts.granted import AllocationEnd, Tenure
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
@@ -38,19 +39,32 @@ class Allocation:
     """The hosts of one round, in the order of their node ranks: `hosts[0]` is node 0, the master.
 
     Nodes may share a file system: whatever FlagPerf makes there is named by its run, node or content.
+    tenure: how long they are granted; None where nobody takes them away.
     """
 
     hosts: tuple[Host, ...]
+    tenure: Tenure | None = None
 
 
 class AllocationError(FlagPerfError):
-    """The hosts of a round were refused, or were not granted in time: a result of that round, not of the run."""
+    """The hosts of a round were refused, or were not granted in time: a result of that round, not of the run.
+
+    end: what became of what was granted, or was to be.
+    """
 
     failure_class = FailureClass.HOSTS_NOT_ACQUIRED
+    end: AllocationEnd | None = None
+
+    @classmethod
+    def by(cls, end: AllocationEnd) -> AllocationError:
+        """Of hosts that were taken away before a round had them."""
+        error = cls(end.message, where="", remedy=end.remedy)
+        error.end = end
+        return error
 
 
 class Allocator(Protocol):
-    """Where hosts come from. An allocation that is lost shows as lost transports (TransportError)."""
+    """Where hosts come from. An allocation that is lost shows by its tenure, and as lost transports."""
 
     @property
     def standing(self) -> Sequence[Host]:
@@ -64,12 +78,18 @@ class Allocator(Protocol):
     def acquire(self, case: CasePlan) -> AbstractAsyncContextManager[Allocation]:
         """Hosts for one round of the case, as long as the context lasts.
 
+        Where hosts are known only then, `case.hosts` has those that the round had before it was taken up, or none.
+
         Entering may take as long as a queue does, and may be cancelled. Leaving ends what was granted; units and
         files of the round are gone by then, or their host is out of reach.
 
         Raises:
             AllocationError: there will be none.
         """
+        ...
+
+    def avoid(self, host: str) -> None:
+        """Grant this host no more, where there may be others: a round has failed there by its fault."""
         ...
 
     async def close(self) -> None:

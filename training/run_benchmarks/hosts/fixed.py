@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from run_benchmarks.hosts.base import Allocation, Host
@@ -15,10 +15,17 @@ Opener = Callable[[str], Transport]
 
 
 class FixedHosts:
-    """Hosts that are always there; their transports stay open from round to round."""
+    """Hosts that are always there; their transports stay open from round to round.
 
-    def __init__(self, cluster: ClusterSettings, opener: Opener) -> None:
-        self.standing = tuple(Host(name, name, opener(name)) for name in cluster.hosts)
+    Args:
+        addresses: those by which peers reach them, where these are not their names.
+    """
+
+    def __init__(
+        self, cluster: ClusterSettings, opener: Opener, addresses: Mapping[str, str] | None = None
+    ) -> None:
+        by = addresses or {}
+        self.standing = tuple(Host(name, by.get(name, name), opener(name)) for name in cluster.hosts)
         self._by_name = {host.name: host for host in self.standing}
 
     def planned(self, case: CasePlan) -> tuple[Host, ...]:
@@ -29,6 +36,9 @@ class FixedHosts:
     async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
         """The planned hosts, at once."""
         yield Allocation(self.planned(case))
+
+    def avoid(self, host: str) -> None:
+        """There are no others: spares take the places of hosts, and the run knows them."""
 
     async def close(self) -> None:
         """Let go of all hosts; one that does not answer is gone already."""

@@ -20,6 +20,7 @@ from run_benchmarks.images.build import (
     listing_unit,
     run_logged,
 )
+from run_benchmarks.images.exposed import refuse_exposed
 from run_benchmarks.images.layers import ImagePlan
 from run_benchmarks.images.pip_handover import settings_on_host
 from run_benchmarks.plan.handover import PROXIES
@@ -137,6 +138,8 @@ class ImageStore:
                     proxies = None if below is None else await self._proxies(transport, site, image)
                     for argv in layer_argvs(self.engine, site, layer, below, image, mounts):
                         await run_logged(transport, argv, log, variables, proxies)
+                    if below is None:
+                        await refuse_exposed(transport, self.engine, layer, image)
 
     async def export(self, transport: Transport, tag: str, sink: ByteSink) -> None:
         """Hand the image to `sink`, as the archive that the engine saves."""

@@ -104,6 +104,32 @@ TIME_LEFT = _gauge(
 )
 OPERATION = _gauge("operation_rate", "Operations per second of a case that measures.", (*ROUND, "operation"))
 
+SEARCH_TRIALS = _counter(
+    "search_trials",
+    "Trials of a search that have ended, by how; lost are those handed out again.",
+    (*ROUND, "state"),
+)
+SEARCH_RUNNING = _gauge("search_running_trials", "Trials of a search that are under way.", ROUND)
+SEARCH_EPOCHS = _counter("search_epochs", "Epochs of all trials of a search.", ROUND)
+SEARCH_ACCURACY = _gauge(
+    "search_best_accuracy", "The best accuracy of a search's trials so far, 0 to 1.", ROUND
+)
+SEARCH_SCORE = _gauge(
+    "search_score_operations_per_second",
+    "Operations of a search's epochs over the time since its first trial began.",
+    ROUND,
+    "operations_per_second",
+)
+SEARCH_WORKERS = _gauge("search_workers", "Workers of a search that are there.", ROUND)
+SEARCH_WORKERS_PLANNED = _gauge("search_workers_planned", "Workers that a search should have.", ROUND)
+SEARCH_WAITING = _gauge(
+    "search_waiting_ratio",
+    "The share of the time of a search's chips without a trial, 0 to 1.",
+    ROUND,
+    "ratio",
+)
+SEARCH_LEFT = _gauge("search_left_seconds", "Time until a search's end.", ROUND, "seconds")
+
 REACHABLE = _gauge("node_reachable", "1: there is contact with the node; 0: contact is lost.", NODE)
 NODE_POWER = _gauge(
     "node_power_watts",
@@ -169,5 +195,7 @@ DEFINITIONS = (
     RUN_INFO, RUN_START, STAGE, ROUNDS_PLANNED, ROUNDS, ATTEMPTS, FAILURES, LEFT_OUT,
     ROUND_START, PHASE, PROGRESS, STEPS, STEPS_LIMIT, SAMPLES, SAMPLES_LIMIT, LOSS, THROUGHPUT, METRIC, TARGET,
     TIME_LEFT, OPERATION,
+    SEARCH_TRIALS, SEARCH_RUNNING, SEARCH_EPOCHS, SEARCH_ACCURACY, SEARCH_SCORE, SEARCH_WORKERS,
+    SEARCH_WORKERS_PLANNED, SEARCH_WAITING, SEARCH_LEFT,
     REACHABLE, NODE_POWER, SOURCE_UP, SOURCE_READ, THROTTLED, *(each.definition for each in DEVICE_METRICS),
 )  # fmt: skip

@@ -11,8 +11,10 @@ from run_benchmarks.metrics import definitions as d
 from run_benchmarks.metrics.listener import RoundState, RunListener, RunState
 from run_benchmarks.metrics.readings import SourceState
 from run_benchmarks.names import Node
+from run_benchmarks.search_state import SearchNow
 from run_benchmarks.training_state import PHASES
 from utils.records import FailureClass, Stage, Verdict
+from utils.search.events import TRIAL_STATES
 from utils.telemetry.records import Sample, Scope
 
 MOST_DEVICES = 4_096  # of all nodes together
@@ -38,6 +40,8 @@ def families_of(state: RunState) -> list[Metric]:
     left_out = {"nodes": 0, "devices": 0, "values": 0}
     if state.round:
         _add_training(table, state, state.round)
+        if state.round.search:
+            _add_search(table, _labels_of(state, state.round), state.round.search)
         left_out["values"] = state.round.values_left_out
         left_out["nodes"] = state.round.nodes_left_out
         left_out["devices"] = _add_nodes(table, state, state.round)
@@ -110,6 +114,22 @@ def _add_training(table: _Table, state: RunState, of_round: RoundState) -> None:
         table.add(d.METRIC, (*labels, metric), value)
     for operation, rate in of_round.operations.items():
         table.add(d.OPERATION, (*labels, operation), rate)
+
+
+def _add_search(table: _Table, labels: Labels, now: SearchNow) -> None:
+    for state in TRIAL_STATES:
+        table.add(d.SEARCH_TRIALS, (*labels, state), now.ended.get(state, 0))
+    for definition, value in (
+        (d.SEARCH_RUNNING, now.running),
+        (d.SEARCH_EPOCHS, now.epochs),
+        (d.SEARCH_ACCURACY, now.accuracy),
+        (d.SEARCH_SCORE, now.score),
+        (d.SEARCH_WORKERS, now.workers),
+        (d.SEARCH_WORKERS_PLANNED, now.planned),
+        (d.SEARCH_WAITING, now.waiting),
+        (d.SEARCH_LEFT, now.left_s),
+    ):
+        table.add(definition, labels, value)
 
 
 def _count(number: int | None) -> int | None:

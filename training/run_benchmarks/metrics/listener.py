@@ -21,6 +21,7 @@ from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.round_watch import NO_CONTACT
 from run_benchmarks.run_log import LOGGER
+from run_benchmarks.search_state import SearchNow
 from run_benchmarks.training_state import TrainingState
 from utils.events import Event, EventName
 from utils.numbers import number_in
@@ -41,8 +42,8 @@ class RoundState:
     """The round that runs, or ran last. Times are the controller's, in s since the epoch.
 
     training: as of rank 0's last event, which came at `progressed_at`. metrics, operations: what was evaluated or
-    measured last, by its label. values_left_out: those that came with a further name,
-    for there are too many.
+    measured last, by its label. values_left_out: those that came with a further name, for there are too many.
+    search: what it has come to, if it is one.
     nodes: whether contact with a node was there; empty once nothing of the round is left on its hosts.
     """
 
@@ -52,6 +53,7 @@ class RoundState:
     is_measurement: bool
     training: TrainingState
     progressed_at: float | None = None
+    search: SearchNow | None = None
     metrics: dict[str, float] = field(default_factory=dict)
     operations: dict[str, float] = field(default_factory=dict)
     values_left_out: int = 0
@@ -165,6 +167,7 @@ class RunListener(Display):
                 return
             round_state.progressed_at = time.time()
             round_state.training = training = copy.copy(self._training)
+            round_state.search = training.search.now()
             if not round_state.is_measurement:
                 if event.name in (EventName.INIT_EVALUATION, EventName.EVALUATE):
                     self._keep(round_state, round_state.metrics, training.metric_name, training.metric)

@@ -12,7 +12,17 @@ from typing import Any
 from run_benchmarks.plan.config_file import ConfigFile
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.source_code import parsed, text_of, words_in
-from utils.case_form import BETTER, CASE_CLASS, CASE_FILE, DOCS, lacking, missing_parts
+from utils.case_form import (
+    BETTER,
+    CASE_CLASS,
+    CASE_FILE,
+    DOCS,
+    ROLES,
+    SEARCH_ROLES,
+    WORK,
+    lacking,
+    missing_parts,
+)
 from utils.code_files import files_below
 from utils.errors import nearest
 from utils.parameters import KIND, KINDS, TARGET, TrainingSettings
@@ -83,12 +93,15 @@ def _text_in(folders: Iterable[Path]) -> str:
     return "\n".join(text_of(path) for path in files if path.parent.name != "config")
 
 
-def check_case_code(folder: Path, kind: str, metric: str, problems: Problems) -> None:
+def check_case_code(folder: Path, kind: str, metric: str, problems: Problems) -> tuple[str, ...]:
     """Note what every rank would refuse of the code in a case's `folder`.
 
     Args:
         kind: what the case's parameters say that it is for.
         metric: what its target is of.
+
+    Returns:
+        The roles of its processes, if its class names any.
     """
     path = folder / CASE_FILE
     for name in ("__init__.py", CASE_FILE):
@@ -101,18 +114,21 @@ def check_case_code(folder: Path, kind: str, metric: str, problems: Problems) ->
         if other != path:  # what case.py imports
             parsed(other, problems)
     if not path.is_file():
-        return
+        return ()
     tree = parsed(path, problems)
     if tree is None:
-        return
+        return ()
     case = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == CASE_CLASS), None)
     if case is not None:
-        _check_class(case, path, kind, metric, problems)
-    elif not _may_bind_it(tree):
+        return _check_class(case, path, kind, metric, problems)
+    if not _may_bind_it(tree):
         problems.add(path, CASE_CLASS, None, f"there is no class {CASE_CLASS}", _SEE)
+    return ()
 
 
-def _check_class(case: ast.ClassDef, path: Path, kind: str, metric: str, problems: Problems) -> None:
+def _check_class(
+    case: ast.ClassDef, path: Path, kind: str, metric: str, problems: Problems
+) -> tuple[str, ...]:
     """Of a class with parents or decorators the rest may come from elsewhere: the ranks will see."""
     where, attributes = f"{path}:{case.lineno}", _attributes(case)
     missing = missing_parts(kind, attributes.__contains__)
@@ -123,6 +139,19 @@ def _check_class(case: ast.ClassDef, path: Path, kind: str, metric: str, problem
         message = f"is not the metric that _base.py names the target of, {metric}"
         remedy = f"rename target_{metric} in _base.py, or the metric"
         problems.add(f"{path}:{value.lineno}", "metric", value.value, message, remedy)
+    if ROLES not in attributes:
+        return ()
+    if _literal(attributes[ROLES]) != SEARCH_ROLES or WORK not in attributes:
+        remedy = f"write {ROLES} = {SEARCH_ROLES}, or leave it out"
+        problems.add(where, ROLES, None, f"is not what a case with {WORK} may say", remedy)
+    return SEARCH_ROLES
+
+
+def _literal(value: ast.expr | None) -> object:
+    try:
+        return ast.literal_eval(value) if value else None
+    except ValueError:
+        return None
 
 
 def _attributes(case: ast.ClassDef) -> dict[str, ast.expr | None]:

@@ -24,6 +24,7 @@ from run_benchmarks.plan.records import (
 from run_benchmarks.plan.requirement_lines import check_requirements
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
+from utils.case_form import SEARCH_SECONDS
 from utils.code_files import code_files, digest_of_file
 from utils.config_files import config_name
 from utils.errors import FlagPerfError, closest
@@ -67,11 +68,15 @@ class CaseResolver:
         check_requirements(self.root, files.requirements, self.problems)
         parameters = read_parameters(self.root, files, self.problems, vendor.device_type)
         extern = self._extern(files)
-        if files.script == DRIVER_SCRIPT:
-            self._check_code(files, parameters, extern)
+        roles = self._check_code(files, parameters, extern) if files.script == DRIVER_SCRIPT else ()
         if parameters is None or len(self.problems.all) > before:
             return None
         hours = self.case.deadline_hours or self.run.case_deadline_hours
+        seconds = parameters.values.get(SEARCH_SECONDS)
+        if roles and isinstance(seconds, (int, float)) and seconds >= hours * _HOUR_S:
+            message = f"is not below the deadline of the case, {hours:g} h"
+            self._report(SEARCH_SECONDS, str(seconds), message, "raise CASE_DEADLINE_HOURS in test_conf.py")
+            return None
         options, visible = chosen.container_options, chosen.visible_devices_env
         return CasePlan(
             settings=self.case,
@@ -90,6 +95,7 @@ class CaseResolver:
             writable=self.run.case_writable and files.script != DRIVER_SCRIPT,
             undisturbed=self.run.require_undisturbed,
             energy_factors=EnergyFactors(self.run.carbon_g_per_kwh, self.run.cost_per_kwh),
+            roles=roles,
         )
 
     def _report(self, name: str, value: str, message: str, remedy: str) -> None:
@@ -236,12 +242,15 @@ class CaseResolver:
             self.problems.add(error.where, "extern", None, error.message, error.remedy)
             return {}
 
-    def _check_code(self, files: CaseFiles, parameters: Parameters | None, extern: Mapping[str, str]) -> None:
+    def _check_code(
+        self, files: CaseFiles, parameters: Parameters | None, extern: Mapping[str, str]
+    ) -> tuple[str, ...]:
         """What the shared driver loads: the vendor's hooks and, once it is clear what the case is, its class."""
         check_hook_code(self.root / files.extern_dir, extern, self.problems)
-        if parameters is not None:
-            kind = str(parameters.values[KIND])
-            check_case_code(self.root / files.case_dir, kind, parameters.metric, self.problems)
+        if parameters is None:
+            return ()
+        kind = str(parameters.values[KIND])
+        return check_case_code(self.root / files.case_dir, kind, parameters.metric, self.problems)
 
     def _environment(self, files: CaseFiles) -> dict[str, str]:
         """The vendor's file that is sourced before the ranks start, with its digest."""

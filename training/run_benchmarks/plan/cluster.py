@@ -12,6 +12,7 @@ from run_benchmarks.plan.meters import read_meters
 from run_benchmarks.plan.problems import Problems, listing
 from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import CaseSettings, ClusterSettings, RunSettings, VendorSettings
+from run_benchmarks.plan.slurm import SlurmSettings, own_nodes, read_slurm
 from utils.numbers import counted
 
 _FILE = "cluster_conf.py"
@@ -20,7 +21,10 @@ LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 
 def read_cluster(reader: Reader) -> ClusterSettings:
     """The settings of `cluster_conf.py`. Where there are problems, the reader has noted them."""
-    settings = reader.read(ClusterSettings) or ClusterSettings(hosts=())
+    slurm = read_slurm(reader)
+    settings = (_read_on_slurm(reader, slurm) if slurm else reader.read(ClusterSettings)) or ClusterSettings(
+        hosts=()
+    )
     reader.names.add("HOSTS_PORTS")  # of FlagPerf's TensorFlow launcher alone: existing files have it
     reader.report_rest(lambda name, value: False, {"test_conf.py": [RunSettings, VendorSettings]})
     _check_written(settings, reader)
@@ -28,11 +32,25 @@ def read_cluster(reader: Reader) -> ClusterSettings:
     spares = _every(spare_groups) or expand_all(settings.spares)
     hosts = _every(groups) or expand_all(settings.hosts)
     _check_spares(hosts, spares, settings, reader)
+    if slurm and spares:
+        message = "has hosts of its own, and those of a run come from Slurm"
+        reader.problem("SPARE_HOSTS", message, "remove it: a round that is run again gets other nodes")
     every = tuple(dict.fromkeys((*hosts, *spares)))
-    meters = read_meters(reader, every)
+    meters = read_meters(reader, None if slurm else every)
     return replace(
         settings, hosts=every, groups=groups, spares=spares, spare_groups=spare_groups, meters=meters
     )
+
+
+def _read_on_slurm(reader: Reader, slurm: SlurmSettings) -> ClusterSettings | None:
+    """The settings where HOSTS lists none; those of the job that run.py is in are known all the same."""
+    others = {name: value for name, value in reader.file.values.items() if name != "HOSTS"}
+    try:
+        hosts = own_nodes() if slurm.inside else ()
+    except ValueError as error:
+        reader.problem("HOSTS", f"SLURM_JOB_NODELIST cannot be read: {error}", "see what this job sets it to")
+        hosts = ()
+    return reader.read(ClusterSettings, others, hosts=hosts, slurm=slurm)
 
 
 def _expanded(groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
@@ -81,8 +99,10 @@ def check_hosts(case: CaseSettings, where: str, cluster: ClusterSettings, proble
         problems.add(where, f"{case.name}: vendor", case.vendor, message, remedy)
     elif case.nnodes > len(hosts):
         group = f"HOSTS[{case.vendor!r}]" if cluster.groups else "HOSTS"
-        message = f"is more than the {counted(len(hosts), 'host')} in {group} of {_FILE}"
-        remedy = f"add hosts to {group}, or set nnodes to {len(hosts)} at most"
+        there = "of the job that run.py is in" if cluster.slurm else f"in {group} of {_FILE}"
+        message = f"is more than the {counted(len(hosts), 'host')} {there}"
+        more = f"ask Slurm for {case.nnodes} nodes" if cluster.slurm else f"add hosts to {group}"
+        remedy = f"{more}, or set nnodes to {len(hosts)} at most"
         problems.add(where, f"{case.name}: nnodes", case.nnodes, message, remedy)
     candidates = (*hosts[: case.nnodes], *cluster.spares_of(case.vendor))
     loopback = [host for host in candidates if is_loopback(host)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,9 @@ from utils.parameters import UNKNOWN
 
 # A name, and the keys and indices that lead into it.
 Entry = tuple[str | int, ...]
+# Names that a file's code has without importing them.
+Provided = Mapping[str, Callable[..., Any]]
+NOTHING: Provided = {}
 
 
 @dataclass(frozen=True)
@@ -77,18 +80,24 @@ def subject(entry: Entry) -> str:
 
 
 def read_config_file(
-    path: Path, problems: Problems, remedy_if_missing: str, *, for_images: bool = False
+    path: Path,
+    problems: Problems,
+    remedy_if_missing: str,
+    *,
+    for_images: bool = False,
+    provided: Provided = NOTHING,
 ) -> ConfigFile | None:
     """Execute the file `path`; None, with the reason among the problems, where that cannot be done.
 
     A file `for_images` may import modules that only the images have; it then gives what it can.
+    The functions that are `provided` it may call without importing them.
     """
     missing = why_no_file(path)
     if missing:
         problems.add(path, path.name, None, missing, remedy_if_missing)
         return None
     try:
-        values, functions, lines, doubles = apart(partial(_content_of, path, for_images), path)
+        values, functions, lines, doubles = apart(partial(_content_of, path, for_images, provided), path)
     except FlagPerfError as error:
         problems.add(error.where or path, path.name, None, error.message, error.remedy or "correct the file")
         return None
@@ -116,10 +125,10 @@ def _received(values: _Sent) -> dict[str, Any]:
 
 
 def _content_of(
-    path: Path, for_images: bool
+    path: Path, for_images: bool, provided: Provided
 ) -> tuple[_Sent, list[str], dict[Entry, int], list[tuple[Entry, int]]]:
     """The file's values and functions, the lines of its assignments, and the keys that the same dict has had before."""
-    executed = _executed(path, (ImportError,) if for_images else ())
+    executed = _executed(path, (ImportError,) if for_images else (), provided)
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -128,13 +137,16 @@ def _content_of(
     return (*executed, *_find_lines(ast.parse(text)))
 
 
-def _executed(path: Path, forgiven: tuple[type[BaseException], ...]) -> tuple[_Sent, list[str]]:
+def _executed(
+    path: Path, forgiven: tuple[type[BaseException], ...], provided: Provided = NOTHING
+) -> tuple[_Sent, list[str]]:
     """Values and functions; where the file fails by a `forgiven` exception, what can be had without executing it."""
     functions = []
     try:
-        module = load_config(path)
+        module = load_config(path, provided)
         values = constants_of(module)
-        functions = [name for name, value in vars(module).items() if isinstance(value, FunctionType)]
+        own = {name: value for name, value in vars(module).items() if name not in provided}
+        functions = [name for name, value in own.items() if isinstance(value, FunctionType)]
     except FlagPerfError as error:
         if not isinstance(error.__cause__, forgiven):
             raise

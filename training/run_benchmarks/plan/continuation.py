@@ -17,13 +17,15 @@ _EXAMPLE = 'CHECKPOINT_PATH = "/data/checkpoints"'
 
 
 def saves_checkpoints(case: CasePlan) -> bool:
-    """Whether the shared driver saves any in this case; one with a script of its own sees to it itself."""
+    """Whether the shared driver saves any in this case, or a search its state; another script sees to it itself."""
+    if case.roles:
+        return True
     return case.files.script == DRIVER_SCRIPT and case.parameters.get("save_steps") is not None
 
 
 def can_save(case: CasePlan) -> bool:
-    """Whether the case may have checkpoints at all: a measurement has none, and is begun anew."""
-    return case.parameters.get(KIND) != MeasurementSettings.kind
+    """Whether the case may have checkpoints at all: a measurement that is no search has none, and is begun anew."""
+    return bool(case.roles) or case.parameters.get(KIND) != MeasurementSettings.kind
 
 
 def check_continuation(
@@ -31,7 +33,7 @@ def check_continuation(
 ) -> None:
     """Note what stands in the way of saving checkpoints and of going on from them."""
     for case in cases:
-        if saves_checkpoints(case) and not run.checkpoint_path:
+        if saves_checkpoints(case) and not (case.roles or run.checkpoint_path):
             name = f"{case.settings.name}: save_steps"
             message = "is set, but nothing says where checkpoints go: CHECKPOINT_PATH is not"
             config = f"{case.files.config_dir}/{case.files.config_file}"

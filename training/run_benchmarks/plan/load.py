@@ -38,6 +38,7 @@ from run_benchmarks.plan.settings import (
     require_devices,
     vendor_sections,
 )
+from run_benchmarks.plan.slurm import KEY, slurm
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import find_vendors, read_vendor, report_no_vendor
 from run_benchmarks.stages.tree import tree_problems
@@ -134,7 +135,9 @@ class _Planner:
         if not config_dir.is_dir():
             self.file_problems.add(config_dir, "--config", None, "there is no such folder", remedy)
             raise ConfigError(self.file_problems.all)
-        self.cluster_conf = read_config_file(config_dir / CLUSTER_CONF, self.file_problems, remedy)
+        self.cluster_conf = read_config_file(
+            config_dir / CLUSTER_CONF, self.file_problems, remedy, provided={KEY: slurm}
+        )
         self.test_conf = read_config_file(config_dir / TEST_CONF, self.file_problems, remedy)
         if self.test_conf and above:
             self.test_conf = self.test_conf.under(above)

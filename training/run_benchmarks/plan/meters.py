@@ -98,8 +98,8 @@ Meters = Annotated[
 ]
 
 
-def read_meters(reader: Reader, hosts: Sequence[str]) -> dict[str, Meter]:
-    """Host -> its meter. What is wrong is noted."""
+def read_meters(reader: Reader, hosts: Sequence[str] | None) -> dict[str, Meter]:
+    """Host -> its meter. What is wrong is noted. hosts: those that there are; None where nobody knows yet."""
     written = reader.file.values.get(SETTING)
     if written is None:
         return {}
@@ -134,7 +134,9 @@ def _are_read(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(each, Meter) for each in value.values())
 
 
-def _of_entry(reader: Reader, key: Any, section: Any, hosts: Sequence[str]) -> Iterator[tuple[str, Meter]]:
+def _of_entry(
+    reader: Reader, key: Any, section: Any, hosts: Sequence[str] | None
+) -> Iterator[tuple[str, Meter]]:
     entry: Entry = (SETTING, key)
     if not isinstance(section, dict) or not isinstance(key, str):
         remedy = (
@@ -154,10 +156,10 @@ def _of_entry(reader: Reader, key: Any, section: Any, hosts: Sequence[str]) -> I
     except ValueError as error:
         reader.problem(entry, str(error), 'write ranges as in HOSTS: "node[001-016]"', key)
         return
-    unknown = fold([name for name in names if name not in hosts])
+    unknown = fold([name for name in names if hosts is not None and name not in hosts])
     if unknown:
         message = f"{unknown}: HOSTS and SPARE_HOSTS have no such host"
-        reader.problem(entry, message, f"write hosts as they stand there: {fold(hosts)}", key)
+        reader.problem(entry, message, f"write hosts as they stand there: {fold(hosts or ())}", key)
     if conf is None or unknown:
         return
     try:

@@ -19,6 +19,7 @@ from run_benchmarks.plan.machine_use import MachineUse
 from run_benchmarks.plan.meters import Meters
 from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.plan.secrets import Secrets
+from run_benchmarks.plan.slurm import HostsOfSlurm
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from utils.config_files import parts_of_config
 
@@ -34,6 +35,7 @@ class ClusterSettings:
     groups: vendor -> its hosts, in the order of their node ranks; empty where any vendor may use any host.
     spares: those of the hosts that no case is planned for: they take the places of lost ones. spare_groups: vendor ->
     its spares, where hosts have groups. meters: host -> what this machine asks for the power of the whole host.
+    slurm: what the hosts come from in place of a list; `hosts` are then those of the job that run.py is in, or none.
     """
 
     hosts: values.HostList
@@ -47,6 +49,7 @@ class ClusterSettings:
     spares: values.HostList = Field(default=(), validation_alias="SPARE_HOSTS")
     spare_groups: values.HostGroups = Field(default_factory=dict, validation_alias="SPARE_HOSTS")
     meters: Meters = Field(default_factory=dict, validation_alias="POWER_METERS")
+    slurm: HostsOfSlurm = Field(default=None, validation_alias="HOSTS")
 
     def hosts_of(self, vendor: str) -> tuple[str, ...]:
         """The hosts that a case of this vendor is planned for."""
@@ -221,6 +224,8 @@ class CasePlan:
     environment: likewise the file that is sourced before the ranks start, by its path below `training/`.
     writable: whether a script of its own runs in copies of code and data that are thrown away.
     undisturbed: whether a round that something disturbed is INVALID.
+    roles: what its processes are, of a search: a controller, and a worker a node, without which the round can go on;
+    else empty.
     """
 
     settings: CaseSettings
@@ -239,6 +244,7 @@ class CasePlan:
     writable: bool = False
     undisturbed: bool = False
     energy_factors: EnergyFactors = field(default_factory=EnergyFactors)
+    roles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

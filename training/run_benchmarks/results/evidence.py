@@ -33,12 +33,16 @@ SLOW = "global rank 0 was silent for no longer than before: it is slow rather th
 
 @dataclass(frozen=True)
 class NodeLogs:
-    """A node of a round, where its logs lie, if they were collected, and what `hide`s secrets in them."""
+    """A node of a round, where its logs lie, if they were collected, and what `hide`s secrets in them.
+
+    controller: the log of the process that its task ends with, where that is no rank.
+    """
 
     rank: int
     host: str
     folder: Path
     hide: Callable[[str], str] = str
+    controller: str = ""
 
 
 @dataclass(frozen=True)
@@ -158,6 +162,9 @@ def _of_node(node: NodeLogs, ending: Ended, framework: Framework) -> list[Suspec
     text = text_of(start_log, node.hide)
     why = ending.cause if ending.cause is FailureClass.TASK_REMOVED else memory_kill_in(text) or ending.cause
     said = (why, memory_use_in(text), ending.remedy)
+    if node.controller and (words := text_of(node.folder / node.controller, node.hide)):
+        tail = last_words(words, framework) + no_room_in(text)
+        return [Suspect(node, code, None, None, tail, node.folder / node.controller, *said)]
     # a rank ends once: what names it again is not the launcher's, and its log is not read again for it
     codes: dict[int, int] = {}
     for rank, rank_code in framework.failed_ranks(text):
@@ -177,7 +184,8 @@ def _of_node(node: NodeLogs, ending: Ended, framework: Framework) -> list[Suspec
 
 def _rank_failure(suspect: Suspect) -> Failure:
     if suspect.rank is None:
-        message = f"the task on node rank {suspect.node.rank} {_end_by(suspect.code)}"
+        what = "search's controller" if suspect.node.controller else "task"
+        message = f"the {what} on node rank {suspect.node.rank} {_end_by(suspect.code)}"
     else:
         message = f"rank {suspect.rank} {_end_by(suspect.rank_code)}"
     said = error_line_in(suspect.tail)

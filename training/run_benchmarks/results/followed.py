@@ -6,28 +6,27 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from run_benchmarks.names import FOLLOWED_EVENTS, node_folder_name
+from run_benchmarks.names import FOLLOWED_EVENTS, decisive_log, node_folder_name
+from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.rank_logs import FINISHED, RankLog
 from run_benchmarks.results.round_result import Observation
 from utils.errors import FlagPerfError
-from utils.node import rank_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
 
-LOG = rank_log_name(0)
 
-
-def with_log(seen: Observation, folder: Path, own_script: bool) -> tuple[Observation, Path | None]:
+def with_log(case: PlannedCase, seen: Observation, folder: Path) -> tuple[Observation, Path | None]:
     """What was seen of the round in `folder`, without the failure that its log is missing where there is one to judge
     by, and a note in its place; and the events that stand in for the log, or None."""
     if not seen.failure or not _lacks_log(seen.failure):
         return seen, None
-    first = [folder / node_folder_name(host, 0) / LOG for host in seen.hosts[:1]]
+    log = decisive_log(case.roles)
+    first = [folder / node_folder_name(host, 0) / log for host in seen.hosts[:1]]
     if any(path.is_file() for path in first):
-        return _well(seen, f"{LOG} was not collected, and was put there later"), None
+        return _well(seen, f"{log} was not collected, and was put there later"), None
     followed = folder / FOLLOWED_EVENTS
-    if not _has_finished(followed, own_script):
+    if not _has_finished(followed, own_script=not case.uses_driver):
         return seen, None
-    why = f"{LOG} could not be fetched ({seen.failure.message})"
+    why = f"{log} could not be fetched ({seen.failure.message})"
     rest = f"the round is judged by its events as they were followed while it ran, {FOLLOWED_EVENTS}"
     return _well(seen, f"{why}: {rest}"), followed
 
@@ -42,7 +41,7 @@ def _well(seen: Observation, note: str) -> Observation:
     return replace(seen, failure=None, notes=(*seen.notes, note))
 
 
-def _has_finished(path: Path, own_script: bool) -> bool:
+def _has_finished(path: Path, *, own_script: bool) -> bool:
     try:
         return any(event.name == FINISHED for _, event in RankLog(0, path, own_script=own_script).events())
     except FlagPerfError:

@@ -11,16 +11,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.frameworks import FRAMEWORKS, open_framework
-from run_benchmarks.names import node_folder_name
+from run_benchmarks.frameworks import open_framework
+from run_benchmarks.names import decisive_log, node_folder_name
 from run_benchmarks.results.case_figures import case_figures
 from run_benchmarks.results.checkout import in_checkout
 from run_benchmarks.results.clocks import clock_notes
-from run_benchmarks.results.consistency import contradictions, doubts
+from run_benchmarks.results.consistency import doubts
 from run_benchmarks.results.cut_off import cut_off_figures
 from run_benchmarks.results.disturbances import refused
 from run_benchmarks.results.doubts import doubtful, told_apart
 from run_benchmarks.results.evidence import NodeLogs, below_run
+from run_benchmarks.results.faults import LONGEST_PROBLEM, fault_of, notes_on_logs
 from run_benchmarks.results.followed import with_log
 from run_benchmarks.results.hang import explained
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates, legacy_times, with_numbers
@@ -48,19 +49,19 @@ from run_benchmarks.results.round_result import (
 from run_benchmarks.results.round_telemetry import NAMES as OF_TELEMETRY
 from run_benchmarks.results.round_telemetry import outcome_or_why
 from run_benchmarks.results.rules import WRITABLE, rules_of
+from run_benchmarks.results.search.of_round import search_of
 from run_benchmarks.results.shortfall import shortfall
 from run_benchmarks.results.stragglers import stragglers
 from run_benchmarks.results.unproved import unproved_in
+from run_benchmarks.stages.watch_first import went_without
 from utils.checkpoints import continued_of
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, Figure, Peak, figures_from_finished, of_this_part
-from utils.node import rank_log_name
-from utils.records import Failure, FailureClass, Stage, Verdict
+from utils.records import FailureClass, Verdict
+from utils.search.events import CONTROLLER_LOG
 from utils.text_files import shortened
 
-MOST_CONTRADICTIONS = 5  # that are named; the others are as many signs of the same
 LONGEST_NOTE = 2_000  # characters
-LONGEST_PROBLEM = 400
 
 
 def judge(
@@ -74,13 +75,18 @@ def judge(
         hide: what takes the run's secrets out of a text, before that is cut.
     """
     nodes = [
-        NodeLogs(rank, host, folder / node_folder_name(host, rank), hide)
+        NodeLogs(
+            rank, host, folder / node_folder_name(host, rank), hide, CONTROLLER_LOG if case.roles else ""
+        )
         for rank, host in enumerate(seen.hosts)
     ]
-    seen, followed = with_log(seen, folder, not case.uses_driver)
+    decisive = nodes[:1] if case.roles else nodes
+    seen, followed = with_log(case, seen, folder)
     failure, notes = seen.failure, list(seen.notes)
     if failure is None and seen.outcome is not None:
-        explanation = explained(nodes, seen.outcome, open_framework(case.settings.framework), case.deadline_s)
+        explanation = explained(
+            decisive, seen.outcome, open_framework(case.settings.framework), case.deadline_s
+        )
         failure = explanation.failure and told_apart(in_checkout(explanation.failure, seen.tree), seen)
         notes += [explanation.note] if explanation.note else []
     result = judge_logs(
@@ -89,11 +95,19 @@ def judge(
     continued = result.continued and {**result.continued, "run": seen.continue_from}
     attempts = (attempt.note for attempt in seen.attempts)
     about = (
+        *_went_without(nodes, seen),
         *clock_notes(seen.hosts, seen.clocks),
         *continuation_notes(continued),
         *saving_notes(result.facts),
     )
     return replace(result, continued=continued, notes=(*result.notes, *_brief((*attempts, *about))))
+
+
+def _went_without(nodes: Sequence[NodeLogs], seen: Observation) -> list[str]:
+    """The nodes that the round could do without, and did."""
+    ended = seen.outcome.dispensable if seen.outcome else {}
+    reasons = {node.host: went_without(ended[node.rank]) for node in nodes if node.rank in ended}
+    return [f"{host}: the search went on without it: {why}" for host, why in reasons.items() if why]
 
 
 def judge_logs(
@@ -102,6 +116,9 @@ def judge_logs(
     """Judge a round by its node folders, whose failure is explained; `followed` stands in for rank 0's log."""
     own_script, meets = not case.uses_driver, partial(meets_target, case)
     logs = read_rank_logs(folders, case.ranks_of_node, own_script=own_script, meets=meets, followed=followed)
+    search = search_of(case, folders, followed)
+    if search:
+        logs = search.in_place_of(logs)
     finished = [event for event in logs.events if event.name == EventName.FINISHED]
     facts: Mapping[str, Any] = finished[0].value if finished else {}
     values = facts if case.uses_driver else with_numbers(facts)
@@ -111,6 +128,8 @@ def judge_logs(
     met = evaluation_that_met(case, logs.events, logs.met, facts)
     told = (logs.events, logs.phases, seen.clocks, met)
     sampled = outcome_or_why(folders, *told, case.energy_factors)
+    if search:
+        own = search.figures(sampled.figures, len(folders), seen.failure)
     figures = {**_training_figures(case, values, logs), **sampled.figures, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off
@@ -118,11 +137,13 @@ def judge_logs(
     if continued:
         of_part = (name for name in cut_off if not DEFINITIONS[name].of_all_parts)
         figures |= {name: of_this_part(figures[name], continued) for name in (*OF_TELEMETRY, *own, *of_part)}
-    failure = seen.failure or _fault(case, logs, values, figures, own, figure_notes, seen)
+    failure = seen.failure or fault_of(case, logs, values, figures, own, figure_notes, seen)
+    if search and not failure:
+        failure = search.fault(next(iter(seen.hosts), ""), _peak(case, facts))
     if case.undisturbed:
         failure = failure or refused(sampled.disturbances, sampled.telemetry, seen.hosts)
     if failure and failure.failure_class is FailureClass.INCONSISTENT_RESULT and folders:
-        failure = replace(failure, file=below_run(folders[0] / rank_log_name(0)))
+        failure = replace(failure, file=below_run(folders[0] / decisive_log(case.roles)))
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
         figures = {name: each for name, each in figures.items() if name in own or each.value is not None}
     unproved = "" if failure else unproved_in(case, logs.events, values, seen.continue_from)
@@ -147,7 +168,8 @@ def judge_logs(
         *doubted,
         *met_untrained(logs.events, facts),
         *precision_notes(logs.events),
-        *_notes(logs, figure_notes, failure),
+        *notes_on_logs(logs, figure_notes, failure),
+        *(search.notes() if search and not failure else ()),
         *sampled.notes,
         *(each.note(seen.hosts) for each in sampled.disturbances),
         *(each.note(seen.hosts) for each in late),
@@ -171,6 +193,7 @@ def judge_logs(
         telemetry=sampled.telemetry,
         disturbances=sampled.disturbances,
         stragglers=tuple(late),
+        search=search.summary() if search else None,
         provenance=provenance_of(seen.origin, seen.hosts, folders, logs.events, case.parameters),
     )
     return within_bounds(result)
@@ -222,79 +245,3 @@ def _peak(case: PlannedCase, facts: Mapping[str, Any]) -> Peak:
         return Peak(chips, None, f"{chip.name}: the case reports no precision")
     source = f"{chip.name}, dense {precision}: {chip.source_of_peaks()}"
     return Peak(chips, chip.peak_flops.get(precision), source)
-
-
-def _fault(
-    case: PlannedCase,
-    logs: RankLogs,
-    facts: Mapping[str, Any],
-    figures: Mapping[str, Figure],
-    own: Mapping[str, Figure],
-    figure_notes: Sequence[str],
-    seen: Observation,
-) -> Failure | None:
-    """Why logs of a round in which nothing went wrong bear no result, if they do not."""
-    host = next(iter(seen.hosts), "")
-    message = _not_once(case, logs)
-    if message:
-        why = _why_no_finished(case, logs) or "global rank 0 reports FINISHED once, and no other rank does"
-        remedy = f"read {rank_log_name(0)}: {why}"
-        evidence = "\n".join((*logs.errors, *logs.left_out))
-        return _invalid(FailureClass.NO_RESULT, host, message, evidence, remedy)
-    if case.kind == MEASURE and not own:
-        message = "the case is to measure, but its FINISHED event has no valid figure"
-        remedy = (
-            "let global rank 0 report `figures` with FINISHED, in the form that docs/results.md describes"
-        )
-        return _invalid(FailureClass.NO_RESULT, host, message, "\n".join(figure_notes), remedy)
-    problems = contradictions(case, logs.events, facts, figures, seen.time_s)
-    if problems:
-        more = len(problems) - MOST_CONTRADICTIONS
-        named = (shortened(problem, LONGEST_PROBLEM) for problem in problems[:MOST_CONTRADICTIONS])
-        message = "; ".join(named) + (f"; and {more} more" if more > 0 else "")
-        remedy = (
-            "FINISHED does not add up: see what reports it, and whether the host's files are the controller's"
-        )
-        return _invalid(FailureClass.INCONSISTENT_RESULT, host, message, "", remedy)
-    return None
-
-
-def _invalid(kind: FailureClass, host: str, message: str, evidence: str, remedy: str) -> Failure:
-    return Failure(Verdict.INVALID, Stage.JUDGE, kind, host, message, evidence, remedy)
-
-
-def _not_once(case: PlannedCase, logs: RankLogs) -> str:
-    """What is wrong with how often FINISHED was reported; empty: rank 0 did so once, and nobody else.
-
-    Existing cases' own scripts may report it on each node, or each rank: global rank 0's counts.
-    """
-    of_rank_0 = logs.finished.get(0, 0)
-    if of_rank_0 == 0 and logs.errors:
-        return "whether FINISHED was reported is not known: a log cannot be read"
-    if of_rank_0 == 0:
-        others = f", but by {_ranks(logs)}" if logs.finished else ""
-        return f"FINISHED was not reported by global rank 0{others}"
-    if of_rank_0 > 1 or (len(logs.finished) > 1 and case.uses_driver):
-        return f"FINISHED was reported {sum(logs.finished.values())} times: by {_ranks(logs)}"
-    return ""
-
-
-def _why_no_finished(case: PlannedCase, logs: RankLogs) -> str:
-    """What is known of scripts of the case's framework, where nothing reported FINISHED."""
-    framework = FRAMEWORKS.get(case.settings.framework.partition("_")[0])  # a stranger's result may name any
-    return framework.without_finished if framework and not logs.finished else ""
-
-
-def _ranks(logs: RankLogs) -> str:
-    counts = [f"rank {rank}" + (f" ({n} times)" if n > 1 else "") for rank, n in logs.finished.items()]
-    return shortened(", ".join(counts), LONGEST_PROBLEM)
-
-
-def _notes(logs: RankLogs, of_figures: Sequence[str], failure: Failure | None) -> tuple[str, ...]:
-    if failure is not None and failure.failure_class is FailureClass.NO_RESULT:
-        return ()  # they are its evidence
-    others = [f"rank {rank}" for rank in logs.finished if rank]
-    only_first = (
-        [f"FINISHED was reported by {', '.join(others)} too; global rank 0's counts"] if others else []
-    )
-    return (*logs.errors, *logs.left_out, *only_first, *of_figures)

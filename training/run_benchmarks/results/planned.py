@@ -57,7 +57,7 @@ class PlannedCase:
     `extern/`, path -> SHA-256; None where the plan does not say. environment: the file that is sourced before the
     ranks start, likewise. writable: whether it ran in a copy of its code, which it may have changed. undisturbed:
     whether a round that something disturbed does not count.
-    energy_factors: the user's.
+    energy_factors: the user's. roles: what its processes are, of a search.
     """
 
     settings: PlannedSettings
@@ -71,6 +71,7 @@ class PlannedCase:
     writable: bool = False
     undisturbed: bool = False
     energy_factors: EnergyFactors = field(default_factory=EnergyFactors)
+    roles: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a kind that this version does not know: no verdict would be its own."""

@@ -10,11 +10,13 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
+from run_benchmarks.hosts.granted import GrantedJob
 from run_benchmarks.reading import Record
 from run_benchmarks.results.clocks import NodeClock
 from run_benchmarks.results.disturbances import MOST_DISTURBANCES, Disturbance
 from run_benchmarks.results.provenance import Origin, Provenance
 from run_benchmarks.results.rules import Rules
+from run_benchmarks.results.search.record import SearchResult
 from run_benchmarks.results.stragglers import MOST_NAMED as MOST_STRAGGLERS
 from run_benchmarks.results.stragglers import Straggler
 from run_benchmarks.results.telemetry_result import RoundTelemetry
@@ -73,6 +75,7 @@ class RoundRecord(Record):
     hosts: by node rank. failure: why the round did not end well. times: seconds by stage.
     image, images: the image's name, and host -> its ID. notes: what a reader must know.
     attempts: those before this one, which counts. clocks: by node rank; none where nobody read them.
+    allocation: the scheduler's job that the hosts were of; None without a scheduler.
     """
 
     schema: Literal[1, 2, 3] = SCHEMA
@@ -87,6 +90,7 @@ class RoundRecord(Record):
     notes: tuple[str, ...] = ()
     attempts: Annotated[tuple[Attempt, ...], Field(max_length=MOST_ATTEMPTS)] = ()
     clocks: Annotated[tuple[NodeClock, ...], Field(max_length=MOST_HOSTS)] = ()
+    allocation: GrantedJob | None = None
 
     def shared(self) -> dict[str, Any]:
         """The fields that both have."""
@@ -134,6 +138,7 @@ class RoundResult(RoundRecord):
     provenance: what of the raw files says where the result comes from; None before schema 3.
     stragglers: the ranks and nodes that held up the others. disturbances: what may have made the training slower.
     telemetry: what each node's comes to; None in earlier results, and without a training to cut it by.
+    search: what one comes to beside its figures.
     """
 
     kind: str = CONVERGE
@@ -147,6 +152,7 @@ class RoundResult(RoundRecord):
     telemetry: RoundTelemetry | None = None
     disturbances: Annotated[tuple[Disturbance, ...], Field(max_length=MOST_DISTURBANCES)] = ()
     stragglers: Annotated[tuple[Straggler, ...], Field(max_length=MOST_STRAGGLERS)] = ()
+    search: SearchResult | None = None
 
     @property
     def has_more(self) -> bool:

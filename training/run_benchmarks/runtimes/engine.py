@@ -130,6 +130,10 @@ class Engine:
         words = [word for change in changes for word in ("--change", change)]
         return (self.command, "commit", *self.FORMAT, *words, container, tag)
 
+    def history(self, tag: str) -> tuple[str, ...]:
+        """The commands that made an image, with the build arguments that they had, a line each."""
+        return (self.command, "history", "--no-trunc", "--format={{.CreatedBy}}", tag)
+
     # What it says.
 
     def refuses_limits(self, completed: Completed) -> bool:

@@ -10,25 +10,29 @@ from run_benchmarks.plan.continuation import OPTION, can_save, saves_checkpoints
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import QUICK_S, DoubtError, HostUse
-from run_benchmarks.stages.run_folder import MAKE_OPEN_FOLDER, REMOVE_FOLDERS
+from run_benchmarks.stages.run_folder import GO_BELOW, MAKE_OPEN_FOLDER, REMOVE_FOLDERS
 from run_benchmarks.stages.work_folder import MAKE, SEE_FOLDER, guard_argv
 from run_benchmarks.transports.base import Transport, checked
 from utils.checkpoints import CHECKPOINT_PATTERN
 from utils.errors import FlagPerfError
 from utils.numbers import counted
+from utils.search.events import STATE_FILE
 
 REMOVE_TIMEOUT_S = 300.0
 # $0: CHECKPOINT_PATTERN. Of each round of a case the newest alone, which sorts last: a case may fill its own round's
 # folder with any number of names, and they must not push out those of others. A link is no checkpoint: a chain of links
 # takes its time, and so must not be followed.
-_NEWEST = 'find -H "$round" -maxdepth 1 -type f -name "$0" | LC_ALL=C sort | tail -n 1; done; done'
+_FILES = f'\\( -name "$0" -o -name {STATE_FILE} \\)'
+_NEWEST = f'find -H "$round" -maxdepth 1 -type f {_FILES} | LC_ALL=C sort | tail -n 1; done; done'
 # The folders of cases follow; or the run's: what one of its cases has filled must not hold up the others.
 LIST_NEWEST = f'for case do for round in "$case"/*/; do {_NEWEST}'
 LIST_ALL = f'for case in "$1"/*; do for round in "$case"/*/; do timeout 2 {_NEWEST}'
 # $0: CHECKPOINT_PATH; $1, $2: below it this round's folder and the earlier round's, or nothing. Both are mounted, so
 # both must be there. A run's folder is closed to others: a container's root may leave a program that makes them root.
+# $3: `may_be_there` where an earlier attempt at this round may have made its folder.
 MAKE_FOLDERS = (
-    f'umask 077; [ -z "$2" ] || mkdir -p -m 0755 "$0/$2" || exit; [ "$1" ] || exit 0; {MAKE_OPEN_FOLDER}'
+    'umask 077; [ -z "$2" ] || mkdir -p -m 0755 "$0/$2" || exit; [ "$1" ] || exit 0; '
+    f'[ -z "$3" ] || ! [ -d "$0/$1" ] || {{ {GO_BELOW}exit 0; }}; {MAKE_OPEN_FOLDER}'
 )
 
 
@@ -81,6 +85,7 @@ async def make_checkpoint_folders(transport: Transport, plan: Plan, run: RunId, 
     if node.rank != 0 or not any(folders):
         return
     words = [str(PurePosixPath(folder).relative_to(path)) if folder else "" for folder in folders]
+    words.append("may_be_there" if node.case.roles else "")
     made = await transport.run(["sh", "-c", MAKE_FOLDERS, path, *words], timeout=QUICK_S)
     if not made.ok:
         raise FlagPerfError(
@@ -91,13 +96,13 @@ async def make_checkpoint_folders(transport: Transport, plan: Plan, run: RunId, 
 
 
 async def remove_checkpoint_folder(transport: Transport, plan: Plan, run: RunId, node: Node) -> None:
-    """Remove the checkpoints of a round of this run that begins anew, on the host of global rank 0.
+    """Remove the checkpoints of a round of this run that begins anew, on the host of global rank 0; a search goes on.
 
     Raises:
         FlagPerfError: they are there still.
     """
     path, (own, _) = plan.run.checkpoint_path, checkpoint_folders(plan, run, node)
-    if node.rank == 0 and own:
+    if node.rank == 0 and own and not node.case.roles:
         folder = str(PurePosixPath(own).relative_to(path))
         await checked(
             transport, ["sh", "-c", REMOVE_FOLDERS, path, run.uid, folder], timeout=REMOVE_TIMEOUT_S

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from run_benchmarks.frameworks.base import Contract, Framework, LaunchJob
+from run_benchmarks.frameworks.base import NODE_LAUNCHER, ROLES_LAUNCHER, Contract, Framework, LaunchJob
 from run_benchmarks.names import HostPaths, Node, RunId, unit_labels, unit_name
 from run_benchmarks.plan.monitors import intervals_of
 from run_benchmarks.plan.records import CasePlan, Plan, RunSettings
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit
 from run_benchmarks.stages.checkpoints import checkpoint_folders
+from utils.case_form import ROLES_TOKEN
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
 from utils.parameters import ROUND
 
@@ -46,7 +47,8 @@ DEADLINE_MARGIN_S = 120
 class Launch:
     """What a round's units have in common.
 
-    addresses: of the nodes, by rank: how they reach each other.
+    addresses: of the nodes, by rank: how they reach each other. token: by which the processes of a case with roles know
+    each other.
     """
 
     plan: Plan
@@ -56,6 +58,7 @@ class Launch:
     framework: Framework
     image: str
     addresses: tuple[str, ...]
+    token: str = field(default="", repr=False)
 
     def task(self, node: Node, interface: str) -> Unit:
         """The unit whose main process starts the node's ranks and ends with them."""
@@ -84,7 +87,7 @@ class Launch:
                 ROUND: str(node.round),
                 **self._restart(node),
             },
-            secrets=secrets,
+            secrets={**secrets, **({ROLES_TOKEN: self.token} if case.roles else {})},
             mounts=(*inside.mounts, *self._checkpoints(node)),
             options=options,
             shm_size=self.plan.run.shm_size,
@@ -140,6 +143,7 @@ class Launch:
             contract=Contract(
                 case.vendor.name, inside.data, inside.code(files.config_dir), files.config_file
             ),
+            launcher=ROLES_LAUNCHER if case.roles else NODE_LAUNCHER,
         )
 
     def _environment(self, inside: _Inside, case: CasePlan, interface: str) -> Mapping[str, str]:

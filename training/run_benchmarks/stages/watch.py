@@ -77,10 +77,10 @@ Ending = Ended | Lost
 class Outcome:
     """How a round's tasks ended, by node rank; a node that still ran has no ending.
 
-    timed_out: the deadline came first. hung_s: the seconds of silence after which the training was taken for hung; None
-    where it was not; hang_limit: what that exceeded; unseen: nodes whose ranks could not be looked at then.
-    out_of_contact: nodes without an ending that did not answer either, and why. goes_on: at the deadline rank 0
-    had been silent for no longer than before. Plain data, for it stands in `round.json`.
+    timed_out: the deadline came first. hung_s: the seconds of silence after which the training was taken for hung, or
+    None; hang_limit: what that exceeded; unseen: nodes whose ranks could not be looked at then. out_of_contact: nodes
+    without an ending that did not answer either, and why. goes_on: at the deadline rank 0 had been silent for no longer
+    than before. dispensable: how those ended that the round could do without. Plain data: it stands in `round.json`.
     """
 
     endings: Mapping[int, Ending]
@@ -90,6 +90,7 @@ class Outcome:
     hang_limit: str = ""
     unseen: Mapping[int, Unseen] = field(default_factory=dict)
     goes_on: bool = False
+    dispensable: Mapping[int, Ending] = field(default_factory=dict)
 
     @property
     def all_ended_well(self) -> bool:
@@ -125,8 +126,7 @@ class Watch:
         try:
             timed_out, hung_s = await self._until_failure(tasks, nodes, deadline_s)
             silent = {}
-            is_cut_off = timed_out or hung_s is not None
-            if not is_cut_off and any(not task.done() for task in tasks.values()):
+            if not timed_out and hung_s is None and any(not task.done() for task in tasks.values()):
                 await asyncio.wait(tasks.values(), timeout=SETTLE_S)
                 silent = await self._silent([node for node in nodes if not tasks[node.rank].done()])
             ended = {rank: task.result() for rank, task in tasks.items() if task.done()}

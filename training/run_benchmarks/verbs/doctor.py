@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import secrets
 from typing import TYPE_CHECKING
 
 from run_benchmarks.commands import place_options, run_command
@@ -65,17 +66,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _examine(plan: Plan, arguments: argparse.Namespace) -> Findings:
     from run_benchmarks.doctor.examine import examine
-    from run_benchmarks.hosts import open_allocator
+    from run_benchmarks.hosts import standing_hosts
     from run_benchmarks.plan.load import load_vendors
 
     # with cases, hosts under no vendor's name are those of the cases' vendors, whatever VENDOR says
     named = plan.cluster.groups or not plan.cases
     vendors = load_vendors(arguments.config, options.TRAINING_DIR) if named else {}
-    allocator = open_allocator(plan.cluster)
-    try:
-        return await examine(plan, vendors, allocator)
-    finally:
-        await allocator.close()
+    async with standing_hosts(plan, f"doctor-{secrets.token_hex(3)}") as (there, allocator):
+        return await examine(there, vendors, allocator)
 
 
 def _plan(arguments: argparse.Namespace) -> Plan:

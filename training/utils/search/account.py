@@ -7,12 +7,22 @@ operations over the time from the first trial's start to the last epoch's end.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from utils.numbers import rate
-from utils.search.events import Epoch, SearchEnd, SearchRecord, SearchStart, TrialEnd, TrialStart, Worker
+from utils.search.events import (
+    MOST_EVENTS,
+    Epoch,
+    SearchEnd,
+    SearchRecord,
+    SearchStart,
+    TrialEnd,
+    TrialStart,
+    Worker,
+)
 
 KIND = "measure"
 
@@ -77,12 +87,18 @@ class OfWorker:
         """Whether it has joined and was not lost since, nor left."""
         return bool(self.there) and self.there[-1].end_s is None
 
+    @property
+    def trial(self) -> TrialStart | None:
+        """What it works on."""
+        return self.worked[-1].trial if self.worked and self.worked[-1].end_s is None else None
+
 
 @dataclass
 class Account:
     """Takes the events of a search as they come; those behind a new start replace all before.
 
-    now_s: when the last of them was. lost: how often a trial was lost with its worker.
+    begun_s, last_epoch_s, now_s: when the first trial began, the last counted epoch ended, the last event was.
+    ended: how often attempts ended, by how. best: the trial with the best accuracy, of equal ones the first.
     """
 
     start: SearchStart | None = None
@@ -94,12 +110,17 @@ class Account:
     now_s: float = 0.0
     operations: int = 0
     epochs: int = 0
-    lost: int = 0
+    events: int = 0
+    ended: Counter[str] = field(default_factory=Counter)
+    best: Trial | None = None
 
     def take(self, record: SearchRecord) -> None:
-        """Take in the next event; one that fits nothing before it changes nothing."""
+        """Take in the next event; one that fits nothing before it changes nothing, and none behind MOST_EVENTS does."""
+        if self.events >= MOST_EVENTS:
+            return
         if isinstance(record, SearchStart):
             vars(self).update(vars(Account(record)))
+        self.events += 1
         self.now_s = max(self.now_s, record.time_s)
         if isinstance(record, Worker):
             self._worker(record)
@@ -122,9 +143,12 @@ class Account:
 
     def _trial_start(self, record: TrialStart) -> None:
         earlier = self.trials.get(record.trial)
+        self.trials[record.trial] = Trial(record)
         if earlier:
             self.operations -= earlier.operations
-        self.trials[record.trial] = Trial(record)
+            self.best = max(
+                (trial for trial in self.trials.values() if trial.epochs), key=_accuracy_of, default=None
+            )
         self.begun_s = record.time_s if self.begun_s is None else self.begun_s
         if record.worker in self.workers:
             self.workers[record.worker].worked.append(Span(record.time_s, None, record))
@@ -140,9 +164,11 @@ class Account:
             trial.epochs.append(record)
             self.operations += trial.operations_of(record)
             self.last_epoch_s = record.time_s
+            if self.best is None or record.accuracy > _accuracy_of(self.best):
+                self.best = trial
 
     def _trial_end(self, record: TrialEnd) -> None:
-        self.lost += record.state == "lost"
+        self.ended[record.state] += 1
         trial, worker = self._of(record), self.workers.get(record.worker)
         if trial:
             trial.end = record
@@ -160,12 +186,6 @@ class Account:
     def score(self) -> float | None:
         """Operations a second over all that time; None before the first epoch's end."""
         return rate(self.operations, self.seconds)
-
-    @property
-    def best(self) -> Trial | None:
-        """The trial with the best accuracy: of equal ones the first."""
-        measured = (trial for trial in self.trials.values() if trial.epochs)
-        return max(measured, key=lambda trial: trial.accuracy or 0.0, default=None)
 
     @property
     def ranks(self) -> int:
@@ -195,6 +215,10 @@ class Account:
             operations += trial.operations_of(epoch)
             accuracy = max(accuracy, epoch.accuracy)
             yield epoch.time_s - (self.begun_s or 0.0), operations, accuracy
+
+
+def _accuracy_of(trial: Trial) -> float:
+    return trial.accuracy or 0.0
 
 
 def finished_values(account: Account, e2e_time: float) -> dict[str, Any]:

@@ -14,14 +14,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from utils.events import Event
 
 CONTROLLER_LOG = "controller.out.log"
+# In the folder of the round's checkpoints, where there is one, else beside the log: all that is needed to go on.
+STATE_FILE = "search.sqlite"
 LONGEST_TEXT = 500  # characters of a text
 LONGEST_LIST = 100  # items of a list
+MOST_EVENTS = 1_000_000  # of a search: three days of 512 workers that end an epoch in two minutes
 LARGEST = 2**80  # of a number: the operations of a week on all chips that there are are fewer
+TrialState = Literal["done", "stopped", "failed", "lost", "cut_off"]
+TRIAL_STATES: tuple[str, ...] = get_args(TrialState)
 
 
 class SearchEvent(str, Enum):
@@ -167,7 +172,7 @@ class TrialEnd(SearchRecord):
     trial: int
     attempt: int
     worker: int
-    state: Literal["done", "stopped", "failed", "lost", "cut_off"]
+    state: TrialState
     epochs: int
     accuracy: float | None
     reason: str = ""
@@ -177,11 +182,12 @@ class TrialEnd(SearchRecord):
 class SearchEnd(SearchRecord):
     """The search is over, and all trials that were open have ended.
 
-    trials: handed out, each counted once. epochs: how many EPOCH there are behind the last SEARCH_START.
+    reason: workers where none has been there for long. trials: handed out, each counted once. epochs: how many EPOCH
+    there are behind the last SEARCH_START.
     """
 
     event: ClassVar[SearchEvent] = SearchEvent.SEARCH_END
-    reason: Literal["deadline", "trials", "stopped"]
+    reason: Literal["deadline", "trials", "stopped", "workers"]
     trials: int
     epochs: int
 

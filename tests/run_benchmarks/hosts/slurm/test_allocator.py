@@ -1,0 +1,329 @@
+"""Hosts that a real Slurm grants; the commands on them are this machine's own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from run_benchmarks.hosts.base import AllocationError
+from run_benchmarks.hosts.granted import AllocationEnd
+from run_benchmarks.hosts.slurm import queue, tenure
+from run_benchmarks.hosts.slurm.allocator import SlurmHosts
+from run_benchmarks.hosts.slurm.ends import ended
+from run_benchmarks.hosts.slurm.jobs import job_in
+from run_benchmarks.plan.slurm import SlurmSettings
+from run_benchmarks.transports.local import LocalTransport
+from tests.run_benchmarks.builders import make_case
+from tests.slurm.slurm import Slurm
+from utils.records import FailureClass, Verdict
+
+RUN = "run20260102030405-abcdef"
+PATIENCE_S = 120.0
+ROOT = Path(__file__).resolve().parents[4]
+TWO = replace(make_case(), hosts=())
+
+
+def hosts_of(settings: SlurmSettings, run: str = RUN, most: int = 2) -> SlurmHosts:
+    return SlurmHosts(settings, run, most, lambda job, node: LocalTransport(node))
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slurm is asked every half second, and not only where somebody may wait for long."""
+    monkeypatch.setattr(tenure, "LOOK_S", 0.5)
+    monkeypatch.setattr(queue, "LONGEST_S", 0.5)
+
+
+@pytest.fixture
+def info(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is logged for the user."""
+    lines: list[str] = []
+    monkeypatch.setattr(queue.LOGGER, "info", lines.append)
+    return lines
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for a state."""
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.05)
+
+
+def in_time(work: Awaitable[Any]) -> Any:
+    async def bounded() -> Any:
+        return await asyncio.wait_for(work, PATIENCE_S)
+
+    return asyncio.run(bounded())
+
+
+def test_a_round_has_the_nodes_of_a_job_and_gives_them_back(slurm: Slurm) -> None:
+    async def scenario() -> None:
+        async with hosts_of(SlurmSettings(time="10", options=("--gres=gpu:2",))).acquire(TWO) as allocation:
+            assert [host.name for host in allocation.hosts] == ["n1", "n2"]
+            assert {host.address for host in allocation.hosts} == {"127.0.0.1"}
+            assert allocation.tenure is not None
+            job = await allocation.tenure.record()
+            assert slurm.job(int(job.job))["Requeue"] == "0"
+            assert (job.scheduler, job.state, job.nodes, job.partition) == (
+                "slurm",
+                "RUNNING",
+                ("n1", "n2"),
+                "batch",
+            )
+            assert "node=2" in job.tres and "gpu:2" in job.per_node
+            assert job.waited_s is not None and job.energy_j is None
+        assert slurm.jobs() == {}
+        assert (await allocation.tenure.record()).state == "CANCELLED"
+
+    in_time(scenario())
+
+
+def test_a_job_waits_in_the_queue_and_its_place_is_shown(slurm: Slurm, info: list[str]) -> None:
+    first = slurm.allocate("--nodes=3", "--exclusive", "--time=10")
+    slurm.submit("true", "--nodes=3", "--exclusive")
+
+    async def scenario() -> None:
+        async def let_go() -> None:
+            await until(lambda: any("waits in batch: place 2 of 2" in line for line in info))
+            slurm.run("scancel", str(first))
+
+        letting_go = asyncio.create_task(let_go())
+        async with hosts_of(SlurmSettings()).acquire(TWO) as allocation:
+            assert len(allocation.hosts) == 2
+        await letting_go
+
+    in_time(scenario())
+    (line, *_) = [line for line in info if "place 2 of 2" in line]
+    assert "Resources" in line or "Priority" in line
+    assert "expected" in line
+
+
+def test_a_job_that_waits_is_cancelled_with_who_waits_for_it(slurm: Slurm) -> None:
+    first = slurm.allocate("--nodes=3", "--exclusive")
+
+    async def scenario() -> None:
+        waiting = asyncio.create_task(hosts_of(SlurmSettings()).acquire(TWO).__aenter__())
+        await until(lambda: len(slurm.jobs()) == 2)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+
+    in_time(scenario())
+    assert slurm.jobs() == {first: "RUNNING"}
+
+
+@pytest.mark.parametrize(
+    ("options", "time_limit", "words"),
+    [
+        (("--partition=nowhere",), "", "invalid partition specified: nowhere"),
+        (("--constraint=fast",), "", "Invalid feature specification"),
+        (("--partition=short",), "10", "would wait for ever: PartitionTimeLimit"),
+        (("--hold",), "", "would wait for ever: JobHeldUser"),
+    ],
+)
+def test_what_never_comes_is_refused_with_slurms_reason(
+    slurm: Slurm, options: tuple[str, ...], time_limit: str, words: str
+) -> None:
+    async def scenario() -> None:
+        async with hosts_of(SlurmSettings(options=options, time=time_limit)).acquire(TWO):
+            pass
+
+    with pytest.raises(AllocationError, match=words) as refused:
+        in_time(scenario())
+    assert refused.value.failure_class is FailureClass.HOSTS_NOT_ACQUIRED
+    assert slurm.jobs() == {}
+
+
+def ended_by(slurm: Slurm, what: Callable[[int], object], settings: SlurmSettings) -> AllocationEnd:
+    """How an allocation ends after `what` was done to its job."""
+
+    async def scenario() -> AllocationEnd:
+        async with hosts_of(settings).acquire(TWO) as allocation:
+            assert allocation.tenure is not None
+            job = int((await allocation.tenure.record()).job)
+            ending = asyncio.create_task(allocation.tenure.end())
+            await asyncio.to_thread(what, job)
+            return await ending
+
+    end: AllocationEnd = in_time(scenario())
+    return end
+
+
+def test_a_job_that_somebody_cancels_is_told_of(slurm: Slurm) -> None:
+    end = ended_by(slurm, lambda job: slurm.run("scancel", str(job)), SlurmSettings())
+    assert (end.verdict, end.failure_class, end.is_over) == (
+        Verdict.FAILED,
+        FailureClass.ALLOCATION_CANCELLED,
+        True,
+    )
+    assert "JobState=CANCELLED" in end.evidence
+    assert slurm.jobs() == {}
+
+
+def test_a_node_that_fails_is_named(slurm: Slurm) -> None:
+    end = ended_by(slurm, lambda job: slurm.kill_node("n2"), SlurmSettings())
+    assert (end.verdict, end.failure_class) == (Verdict.UNREACHABLE, FailureClass.NODE_FAILED)
+    assert end.host == "n2"
+
+
+def test_a_job_that_makes_room_for_another_is_preempted(slurm: Slurm) -> None:
+    def take(job: int) -> None:
+        slurm.run("scancel", str(slurm.allocate("--partition=batch", "--nodes=3", "--exclusive")))
+
+    end = ended_by(slurm, take, SlurmSettings(options=("--partition=spare",)))
+    assert end.failure_class is FailureClass.ALLOCATION_PREEMPTED
+
+
+def test_the_end_of_a_job_is_told_of_before_it_comes(slurm: Slurm) -> None:
+    def shorten(job: int) -> None:
+        slurm.run("scontrol", "update", f"JobId={job}", "TimeLimit=1")
+
+    end = ended_by(slurm, shorten, SlurmSettings(time="60", save_before=3600))
+    assert (end.verdict, end.failure_class) == (Verdict.TIMED_OUT, FailureClass.ALLOCATION_TIME_LIMIT)
+    assert not end.is_over and "so that its logs are saved" in end.message
+
+
+def test_one_job_is_kept_for_all_rounds_that_fit_where_that_is_asked(slurm: Slurm) -> None:
+    one = replace(make_case(("h1",), name="toy:pytorch:X1:1:1:1"), hosts=())
+    one = replace(one, settings=replace(one.settings, nnodes=1))
+
+    async def scenario() -> None:
+        hosts = hosts_of(SlurmSettings(hold=True))
+        async with hosts.acquire(one) as first:
+            assert [host.name for host in first.hosts] == ["n1"]
+            assert first.tenure is not None
+            job = (await first.tenure.record()).job
+        assert slurm.jobs() == {int(job): "RUNNING"}
+        async with hosts.acquire(TWO) as second:
+            assert [host.name for host in second.hosts] == ["n1", "n2"]
+            assert second.tenure is not None
+            assert (await second.tenure.record()).job == job
+            slurm.run("scancel", job)
+        async with hosts.acquire(TWO) as third:
+            assert third.tenure is not None
+            assert (await third.tenure.record()).job != job
+        await hosts.close()
+
+    in_time(scenario())
+    assert slurm.jobs() == {}
+
+
+def test_a_node_by_whose_fault_a_round_failed_is_not_asked_for_again(slurm: Slurm) -> None:
+    async def scenario() -> None:
+        hosts = hosts_of(SlurmSettings())
+        hosts.avoid("n1")
+        async with hosts.acquire(TWO) as allocation:
+            assert [host.name for host in allocation.hosts] == ["n2", "n3"]
+
+    in_time(scenario())
+
+
+def test_two_runs_at_once_wait_for_each_other(slurm: Slurm) -> None:
+    used: list[str] = []
+
+    async def run(name: str) -> None:
+        async with hosts_of(SlurmSettings(), run=name).acquire(TWO) as allocation:
+            assert not set(used) & {host.name for host in allocation.hosts}
+            used.extend(host.name for host in allocation.hosts)
+            await asyncio.sleep(1.0)
+            used.clear()
+
+    async def scenario() -> None:
+        await asyncio.gather(run(f"{RUN[:-1]}1"), run(f"{RUN[:-1]}2"))
+
+    in_time(scenario())
+    assert slurm.jobs() == {}
+
+
+def test_a_slurm_that_does_not_answer_takes_nothing_away(slurm: Slurm) -> None:
+    async def scenario() -> None:
+        async with hosts_of(SlurmSettings()).acquire(TWO) as allocation:
+            assert allocation.tenure is not None
+            ending = asyncio.create_task(allocation.tenure.end())
+            slurm.stop_controller()
+            await asyncio.sleep(2.0)
+            slurm.start_controller()
+            await until(lambda: slurm.states().get("n3") == "idle")
+            assert not ending.done()
+            ending.cancel()
+
+    in_time(scenario())
+    assert slurm.jobs() == {}
+
+
+# Holds a job until it is killed: argv: run, abandoned_after.
+CONTROLLER = """
+import asyncio, sys
+from dataclasses import replace
+from run_benchmarks.plan.slurm import SlurmSettings
+from tests.run_benchmarks.hosts.slurm.test_allocator import TWO, hosts_of
+
+async def hold():
+    async with hosts_of(SlurmSettings(abandoned_after=float(sys.argv[2])), run=sys.argv[1]).acquire(TWO):
+        print("held", flush=True)
+        await asyncio.sleep(300)
+
+asyncio.run(hold())
+"""
+
+
+def kill_a_controller(run: str, abandoned_after: float) -> None:
+    """Let one have a job, and kill it."""
+    command = [sys.executable, "-c", CONTROLLER, run, str(abandoned_after)]
+    controller = subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/training"}, stdout=subprocess.PIPE
+    )
+    assert controller.stdout is not None and controller.stdout.readline() == b"held\n"
+    controller.send_signal(signal.SIGKILL)
+    controller.wait()
+
+
+def test_nodes_of_a_controller_that_was_killed_are_given_back(slurm: Slurm) -> None:
+    kill_a_controller(RUN, 10)
+    (job,) = slurm.jobs()
+    assert slurm.jobs() == {job: "RUNNING"}
+    slurm.wait_for_no_job()
+    assert slurm.job(job)["ExitCode"] == "75:0"
+    end = ended(str(job), job_in(slurm.run("scontrol", "show", "job", "--oneliner", str(job))), ())
+    assert end.failure_class is FailureClass.ALLOCATION_ENDED
+    assert "heard of no controller" in end.message and "abandoned_after" in end.remedy
+
+
+def test_who_takes_the_run_up_has_the_same_job(slurm: Slurm) -> None:
+    kill_a_controller(RUN, 600)
+    (job,) = slurm.jobs()
+
+    async def scenario() -> None:
+        async with hosts_of(SlurmSettings()).acquire(replace(TWO, hosts=("n1", "n2"))) as allocation:
+            assert allocation.tenure is not None
+            assert (await allocation.tenure.record()).job == str(job)
+            assert [host.name for host in allocation.hosts] == ["n1", "n2"]
+
+    in_time(scenario())
+    assert slurm.jobs() == {}
+
+
+def test_a_round_that_is_taken_up_after_its_job_has_ended_says_by_what(slurm: Slurm) -> None:
+    kill_a_controller(RUN, 600)
+    (job,) = slurm.jobs()
+    slurm.run("scancel", str(job))
+    slurm.wait_for_no_job()
+
+    async def scenario() -> None:
+        async with hosts_of(SlurmSettings()).acquire(replace(TWO, hosts=("n1", "n2"))):
+            pass
+
+    with pytest.raises(AllocationError) as refused:
+        in_time(scenario())
+    assert refused.value.end is not None
+    assert refused.value.end.failure_class is FailureClass.ALLOCATION_CANCELLED

@@ -1,0 +1,164 @@
+"""What Slurm's commands print is read at one place, and what it means for a round follows from it alone."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from run_benchmarks.hosts.slurm.ends import about_to_end, ended, waits_for_ever
+from run_benchmarks.hosts.slurm.holder import sbatch_argv
+from run_benchmarks.hosts.slurm.jobs import Job, Slurm, SlurmError, energy_in, job_in
+from run_benchmarks.plan.slurm import SlurmSettings
+from run_benchmarks.transports.base import ByteSink, ByteSource, Transport
+from utils.records import FailureClass, Verdict
+
+# As Slurm 22.05 printed it, but that the comment has become somebody's attempt.
+RECORD = (
+    "JobId=17 JobName=flagperf-run20260102030405-abcdef UserId=root(0) GroupId=root(0) Account=(null) QOS=(null) "
+    "JobState=RUNNING Reason=None Dependency=(null) Requeue=0 ExitCode=0:0 RunTime=00:00:04 TimeLimit=01:00:00 "
+    "SubmitTime=2026-11-28T00:22:20 StartTime=2026-11-28T00:22:25 EndTime=2026-11-28T01:22:25 PreemptTime=None "
+    "Partition=batch NodeList=n[1-2] BatchHost=n1 NumNodes=2 TRES=cpu=8,node=2,billing=8 "
+    "Comment=JobState=CANCELLED NodeList=evil TresPerNode=gres:gpu:2"
+)
+# RECORDED from the documentation of sacct --parsable2, with a node's power counted: no accounting runs in the tests.
+SACCT = [
+    ["17", "CANCELLED by 1000", "0:0", "00:10:00", "2", ""],
+    ["17.batch", "CANCELLED", "0:15", "00:10:00", "1", "60000"],
+    ["17.extern", "COMPLETED", "0:0", "00:10:00", "2", "121000"],
+    ["17.0", "COMPLETED", "0:0", "00:09:00", "2", "115000"],
+]
+
+
+def job(**fields: str) -> Job:
+    return Job("17", fields.pop("JobState", "PENDING"), ("n1", "n2"), "the record", fields)
+
+
+def test_a_job_is_read_by_the_first_of_its_fields() -> None:
+    read = job_in(RECORD)
+    assert (read.id, read.state, read.nodes, read.is_live) == ("17", "RUNNING", ("n1", "n2"), True)
+    assert read.fields["TRES"] == "cpu=8,node=2,billing=8"
+    assert "Account" not in read.fields and "PreemptTime" not in read.fields
+    assert read.time("PreemptTime") is None
+    assert read.time("EndTime") == (read.time("StartTime") or 0) + 3600
+
+
+@pytest.mark.parametrize(
+    "text", ["", "JobId=1", "JobId=1 JobState=RUNNING NodeList=n[1-", "NodeList=n[1-99999]"]
+)
+def test_what_is_no_job_is_an_error(text: str) -> None:
+    with pytest.raises(SlurmError, match="cannot be read"):
+        job_in(text)
+
+
+@pytest.mark.parametrize(
+    ("reason", "word"),
+    [
+        ("BadConstraints", "sinfo"),
+        ("PartitionDown", "sinfo"),
+        ("PartitionTimeLimit", "sinfo"),
+        ("JobHeldUser", "scontrol release 17"),
+        ("JobHeldAdmin", "scontrol release 17"),
+        ("DependencyNeverSatisfied", "HOSTS"),
+        ("AssocMaxNodePerJobLimit", "sacctmgr"),
+        ("QOSMaxWallDurationPerJobLimit", "sacctmgr"),
+        ("AssocGrpCPUMinutesLimit", "sacctmgr"),
+        ("InvalidAccount", "sacctmgr"),
+    ],
+)
+def test_reasons_that_no_waiting_ends_have_a_remedy(reason: str, word: str) -> None:
+    assert word in waits_for_ever(job(Reason=reason))
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["", "Resources", "Priority", "Dependency", "BeginTime", "Reservation", "Licenses", "QOSMaxJobsPerUserLimit",
+     "AssocGrpNodeLimit", "AssocGrpCPURunMinutesLimit", "PartitionConfig",
+     "ReqNodeNotAvail,_UnavailableNodes:n1", "ReqNodeNotAvail,_May_be_reserved_for_other_job",
+     "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"],
+)  # fmt: skip
+def test_reasons_that_pass_are_waited_for(reason: str) -> None:
+    assert waits_for_ever(job(Reason=reason)) == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "verdict", "kind"),
+    [
+        ("NODE_FAIL", Verdict.UNREACHABLE, FailureClass.NODE_FAILED),
+        ("PREEMPTED", Verdict.FAILED, FailureClass.ALLOCATION_PREEMPTED),
+        ("TIMEOUT", Verdict.TIMED_OUT, FailureClass.ALLOCATION_TIME_LIMIT),
+        ("OUT_OF_MEMORY", Verdict.FAILED, FailureClass.ALLOCATION_OUT_OF_MEMORY),
+        ("CANCELLED", Verdict.FAILED, FailureClass.ALLOCATION_CANCELLED),
+        ("BOOT_FAIL", Verdict.FAILED, FailureClass.ALLOCATION_ENDED),
+    ],
+)
+def test_a_state_that_a_job_ends_in_is_a_class_with_its_evidence(
+    state: str, verdict: Verdict, kind: FailureClass
+) -> None:
+    end = ended("17", job(JobState=state), [])
+    assert (end.verdict, end.failure_class, end.is_over) == (verdict, kind, True)
+    assert (
+        state in end.message
+        and "the record" in end.evidence
+        and f"docs/failures.md, {kind.value}" in end.remedy
+    )
+
+
+def test_accounting_names_who_cancelled_a_job_that_slurm_has_forgotten() -> None:
+    end = ended("17", None, SACCT)
+    assert end.failure_class is FailureClass.ALLOCATION_CANCELLED
+    assert "CANCELLED by 1000" in end.message and "17.extern|COMPLETED" in end.evidence
+    assert ended("17", None, []).failure_class is FailureClass.ALLOCATION_ENDED
+
+
+def test_a_preemption_with_grace_is_told_from_a_time_limit() -> None:
+    times = {"EndTime": "2026-11-28T01:22:25", "TimeLimit": "01:00:00"}
+    assert about_to_end(job(JobState="RUNNING", **times)).failure_class is FailureClass.ALLOCATION_TIME_LIMIT
+    preempted = about_to_end(job(JobState="RUNNING", PreemptTime="2026-11-28T01:21:25", **times))
+    assert preempted.failure_class is FailureClass.ALLOCATION_PREEMPTED and not preempted.is_over
+
+
+def test_energy_is_of_the_step_that_is_on_all_nodes_for_all_of_the_time() -> None:
+    assert energy_in(SACCT, 2) == 121000.0
+    assert energy_in(SACCT, 3) is None  # a step on fewer nodes is not all of it
+    assert energy_in([line for line in SACCT if "extern" not in line[0]], 2) is None
+    assert energy_in([["17.extern", "COMPLETED", "0:0", "1", "2", "0"]], 2) is None
+
+
+def test_a_node_of_its_own_has_all_of_its_memory_unless_the_user_says_so() -> None:
+    assert "--mem=0" in sbatch_argv(SlurmSettings(), "name", 2)
+    assert "--mem=0" not in sbatch_argv(SlurmSettings(options=("--mem-per-cpu=4G",)), "name", 2)
+    assert "--mem=0" not in sbatch_argv(SlurmSettings(exclusive=False), "name", 2)
+
+
+def test_nodes_to_be_avoided_are_added_to_those_of_the_user() -> None:
+    argv = sbatch_argv(SlurmSettings(options=("--exclude=n9",)), "name", 2, {"n2", "n1"})
+    assert argv[-1] == "--exclude=n9,n1,n2"
+
+
+class Answering(Transport):
+    """FAKE: a machine on which Slurm's commands print what the test says."""
+
+    def __init__(self, code: int, out: str = "", err: str = "") -> None:
+        super().__init__("here")
+        self.answer = (code, out, err)
+
+    async def _run(
+        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink
+    ) -> tuple[int, str]:
+        code, out, err = self.answer
+        await stdout(out.encode())
+        return code, err
+
+
+def test_a_machine_without_slurm_is_told_so() -> None:
+    with pytest.raises(SlurmError, match="there is no sbatch on this machine") as error:
+        asyncio.run(Slurm(Answering(127)).submit(("sbatch",), ""))
+    assert "log in" in error.value.remedy or "login" in error.value.remedy
+
+
+@pytest.mark.parametrize("printed", ["", "Submitted\n", "12 34 --partition\n", "0x7\n"])
+def test_what_sbatch_prints_becomes_no_word_of_a_command_unless_it_is_a_number(printed: str) -> None:
+    with pytest.raises(SlurmError, match="printed no job ID"):
+        asyncio.run(Slurm(Answering(0, printed)).submit(("sbatch",), ""))
+    assert asyncio.run(Slurm(Answering(0, "17;cluster\n")).submit(("sbatch",), "")) == "17"

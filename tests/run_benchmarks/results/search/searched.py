@@ -1,0 +1,60 @@
+"""Rounds that searched, by logs that were never written by a controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.results.judge import judge_logs
+from run_benchmarks.results.planned import planned
+from run_benchmarks.results.round_result import RoundResult
+from tests.run_benchmarks.builders import make_case, observed, write_rank_log
+from tests.search_log import BEGUN_MS, write_search
+from utils.case_form import SEARCH_ROLES
+from utils.events import Event, EventName
+from utils.parameters import KIND, MeasurementSettings
+from utils.records import Failure
+from utils.search.events import SearchRecord
+
+
+def search_case(**parameters: Any) -> CasePlan:
+    """A case of two nodes that searches."""
+    values: Mapping[str, Any] = {KIND: MeasurementSettings.kind, "search_seconds": 7200, **parameters}
+    return replace(make_case(name="search:pytorch:X1:2:1:1"), roles=SEARCH_ROLES, parameters=values)
+
+
+def write_round(folder: Path, records: Iterable[SearchRecord], *, finished: bool = True) -> list[Path]:
+    """The folders of two nodes; the first one's rank 0 was started twice, and ended well."""
+    folders = [folder / "h1_noderank0", folder / "h2_noderank1"]
+    write_search(folders[0], records, finished)
+    for rank, each in enumerate(folders):
+        begin = Event(EventName.INIT_START, {"changed": [], "config": {}}, BEGUN_MS - 5000, rank)
+        hooks = Event(EventName.HOOKS, {"hooks": {}}, BEGUN_MS - 4000, rank)
+        end = Event(EventName.INIT_END, {"init_time": 2.0}, BEGUN_MS - 3000, rank)
+        own = Event(EventName.FINISHED, {"e2e_time": 1.0}, BEGUN_MS + 9_000_000, rank)
+        write_rank_log(each, [begin, hooks, end, begin, end, own], rank=rank)
+    return folders
+
+
+def judged_search(
+    folder: Path,
+    records: Iterable[SearchRecord],
+    *,
+    finished: bool = True,
+    failure: Failure | None = None,
+    **parameters: Any,
+) -> RoundResult:
+    """The result of such a round."""
+    return judged_folders(write_round(folder, records, finished=finished), failure=failure, **parameters)
+
+
+def judged_folders(
+    folders: Sequence[Path], *, failure: Failure | None = None, **parameters: Any
+) -> RoundResult:
+    """The same, by folders that are there."""
+    case = search_case(**parameters)
+    seen = replace(observed(case, failure=failure), time_s=100_000.0)
+    return judge_logs(planned(case), folders, seen)

@@ -1,0 +1,1 @@
+"""Hosts that Slurm grants: everything that knows its words."""

@@ -1,0 +1,159 @@
+"""Hosts that Slurm grants: a job holds them from the queue to the moment when they are given back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+from run_benchmarks.hosts.base import Allocation, AllocationError, Host
+from run_benchmarks.hosts.slurm.ends import ended
+from run_benchmarks.hosts.slurm.holder import beat_s, job_name, sbatch_argv, script
+from run_benchmarks.hosts.slurm.jobs import PENDING, RUNNING, Job, Slurm, SlurmError
+from run_benchmarks.hosts.slurm.queue import looked_at, wait_in_queue
+from run_benchmarks.hosts.slurm.tenure import JobTenure
+from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.plan.slurm import SlurmSettings
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.transports.base import Transport
+from utils.errors import FlagPerfError
+from utils.numbers import counted
+
+# job, node -> the way to the node
+NodeOpener = Callable[[str, str], Transport]
+GIVE_BACK_S, LOOK_S = 45.0, 0.25  # a node that does not answer keeps its job for minutes
+
+
+class SlurmHosts:
+    """Hosts of a job for each round or, where that is kept, of one job for all rounds that it is large enough for.
+
+    Args:
+        run: what its jobs are called after; those of a run that is taken up are found again by it.
+        most: the nodes of the largest case, which a job that is kept has from the beginning.
+    """
+
+    standing: tuple[Host, ...] = ()
+
+    def __init__(
+        self, settings: SlurmSettings, run: str, most: int, opener: NodeOpener, slurm: Slurm | None = None
+    ) -> None:
+        self._settings, self._most, self._open = settings, most, opener
+        self._name, self._slurm = job_name(run), slurm or Slurm()
+        self._job: Job | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        self._hosts: tuple[Host, ...] = ()
+        self._avoided: set[str] = set()
+
+    def planned(self, case: CasePlan) -> tuple[Host, ...]:
+        """None: Slurm names them."""
+        return ()
+
+    def avoid(self, host: str) -> None:
+        """Ask for no job on this node any more."""
+        self._avoided.add(host)
+
+    @asynccontextmanager
+    async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+        """The nodes of a job: those of `case.hosts`, where the round had some before it was taken up."""
+        try:
+            job = await self._job_for(case)
+        except BaseException:
+            with suppress(FlagPerfError):  # the first error is the one to be told
+                await self.close()
+            raise
+        hosts = [host for host in self._hosts if host.name in case.hosts or not case.hosts]
+        tenure = JobTenure(self._slurm, job, self._settings.save_before)
+        try:
+            yield Allocation(tuple(hosts[: case.settings.nnodes]), tenure)
+        finally:
+            if not self._settings.hold:
+                await self.close()
+
+    async def close(self) -> None:
+        """Give the nodes back, and wait until Slurm has it so. What an earlier controller of the run has left goes too.
+
+        Raises:
+            AllocationError: a job is still there after GIVE_BACK_S.
+        """
+        self._job = None
+        if self._keeping:
+            self._keeping.cancel()
+        for host in self._hosts:
+            with suppress(FlagPerfError):
+                await host.transport.close()
+        self._hosts = ()
+        await self._slurm.cancel(self._name)
+        until = time.monotonic() + GIVE_BACK_S
+        while left := (await self._slurm.names(self._name)).get(self._name):
+            if time.monotonic() > until:
+                jobs = ", ".join(f"{job} ({state})" for job, state in left)
+                message = f"{jobs}: still there {GIVE_BACK_S:g} s after it was cancelled"
+                raise AllocationError(message, where="slurm", remedy="`squeue --me` shows what becomes of it")
+            await asyncio.sleep(LOOK_S)
+
+    async def _job_for(self, case: CasePlan) -> Job:
+        """A job that runs, on nodes for the case."""
+        nodes = self._most if self._settings.hold else case.settings.nnodes
+        job = await looked_at(self._slurm, self._job.id) if self._job else await self._left()
+        if job and not self._serves(job, case, nodes):
+            if case.hosts:
+                raise AllocationError.by(ended(job.id, job, await self._slurm.accounting(job.id)))
+            await self.close()
+            job = None
+        if case.hosts and job is None:
+            message = "Slurm knows no job of this run any more: its nodes are gone"
+            raise AllocationError(message, where="slurm", remedy="begin the run anew")
+        if self._job and job:
+            return job
+        return await self._hold(
+            await wait_in_queue(self._slurm, job.id if job else await self._submit(nodes))
+        )
+
+    async def _left(self) -> Job | None:
+        """The newest job of this run that Slurm knows, which a controller that has died asked for."""
+        left = await self._slurm.named(self._name)
+        return await looked_at(self._slurm, left[-1]) if left else None
+
+    def _serves(self, job: Job, case: CasePlan, nodes: int) -> bool:
+        """Whether the round can be run, or go on, in this job."""
+        if case.hosts:
+            return job.state == RUNNING and set(case.hosts) <= set(job.nodes)
+        is_there = job.state in (PENDING, RUNNING) and job.fields.get("NumNodes", "").split("-")[0] == str(
+            nodes
+        )
+        tenure = JobTenure(self._slurm, job, self._settings.save_before)
+        return is_there and not self._avoided & set(job.nodes) and not tenure.is_near_end(job, share=2)
+
+    async def _submit(self, nodes: int) -> str:
+        """Ask for a job. Where this is cancelled Slurm's answer is waited for: the job could not be cancelled else."""
+        argv = sbatch_argv(self._settings, self._name, nodes, self._avoided)
+        asking = asyncio.ensure_future(self._slurm.submit(argv, script(self._settings)))
+        try:
+            job = await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            await asyncio.gather(asking, return_exceptions=True)
+            raise
+        LOGGER.info(f"Slurm's job {job} asks for {counted(nodes, 'node')}")
+        return job
+
+    async def _hold(self, job: Job) -> Job:
+        """Take over a job that runs, and keep it."""
+        self._job = job
+        self._keeping = asyncio.create_task(self._keep(job.id))
+        self._hosts = await hosts_of(self._slurm, job, self._open)
+        LOGGER.info(f"Slurm's job {job.id} runs on {job.fields.get('NodeList', '')}")
+        return job
+
+    async def _keep(self, job: str) -> None:
+        """Say all the while that the run has a controller."""
+        while True:
+            with suppress(SlurmError):  # one that does not answer says nothing to the job either
+                await self._slurm.comment(job, f"{self._name} has a controller at {time.time():.0f}")
+            await asyncio.sleep(beat_s(self._settings))
+
+
+async def hosts_of(slurm: Slurm, job: Job, opener: NodeOpener) -> tuple[Host, ...]:
+    """The nodes of a job that runs, in Slurm's order."""
+    addresses = await slurm.addresses(job.nodes)
+    return tuple(Host(node, addresses[node], opener(job.id, node)) for node in job.nodes)

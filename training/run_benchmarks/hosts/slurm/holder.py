@@ -1,0 +1,71 @@
+"""The job that holds a round's nodes: what is asked of sbatch, and the script that waits in it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from run_benchmarks.plan.slurm import SlurmSettings
+
+ABANDONED = 75  # the script's exit code where no controller was heard of
+LEAST_BEAT_S, MOST_BEAT_S = 2, 60
+# Nothing but Slurm itself is between the controller and this: they may share no file system, and the controller may
+# be taken up on another machine. A Slurm that does not answer is no controller that is silent.
+SCRIPT = """\
+#!/bin/sh
+# Holds the nodes of a run of FlagPerf, which gives them back. Its controller writes into this job's comment all the
+# while; where nobody has for {limit} s, it has died, and the nodes are given back here.
+left={limit} last=
+while [ "$left" -gt 0 ]; do
+    sleep {every}
+    now=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%k) && [ -n "$now" ] || continue
+    if [ "$now" = "$last" ]; then left=$((left - {every})); else left={limit} last=$now; fi
+done
+exit {abandoned}
+"""
+
+
+def job_name(run: str) -> str:
+    """The name by which a run's jobs are found again."""
+    return f"flagperf-{run}"
+
+
+def beat_s(settings: SlurmSettings) -> int:
+    """How often the controller says that it lives."""
+    return round(min(max(settings.abandoned_after / 5, LEAST_BEAT_S), MOST_BEAT_S))
+
+
+def script(settings: SlurmSettings) -> str:
+    """What waits in the job."""
+    return SCRIPT.format(limit=round(settings.abandoned_after), every=beat_s(settings), abandoned=ABANDONED)
+
+
+def sbatch_argv(
+    settings: SlurmSettings, name: str, nodes: int, avoided: Collection[str] = ()
+) -> tuple[str, ...]:
+    """The command that asks for a job of so many nodes, and none of those `avoided`; `script` is its standard input.
+
+    Its environment goes with it, and is kept by Slurm: `Slurm.submit` leaves little of it. To name variables here would
+    have the node start a log-in shell for the rest of them.
+    """
+    alone = ["--exclusive"] if settings.exclusive else []
+    if settings.exclusive and not any(word.startswith("--mem") for word in settings.options):
+        alone.append(
+            "--mem=0"
+        )  # all of it: a node that is ours alone has a shared one's default without this
+    exclude = "--exclude="
+    excluded = [word.removeprefix(exclude) for word in settings.options if word.startswith(exclude)]
+    excluded += sorted(avoided)
+    return (
+        "sbatch",
+        "--parsable",
+        f"--job-name={name}",
+        f"--nodes={nodes}",
+        "--no-requeue",
+        "--export=ALL",
+        "--chdir=/",
+        "--output=/dev/null",
+        *((f"--time={settings.time}",) if settings.time else ()),
+        *alone,
+        *settings.options,
+        *((f"{exclude}{','.join(excluded)}",) if avoided else ()),
+    )

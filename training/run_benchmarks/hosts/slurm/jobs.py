@@ -1,0 +1,227 @@
+"""Slurm's commands, on this machine: each has a time limit, and what they print is read here and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from run_benchmarks.hosts.base import AllocationError
+from run_benchmarks.plan.slurm import nodes_in
+from run_benchmarks.transports.base import Completed, Transport
+from run_benchmarks.transports.local import LocalTransport
+from utils.errors import FlagPerfError
+from utils.text_files import shortened
+
+LIMIT_S = 60.0  # a controller of Slurm's that is being started anew is waited for by its commands, too
+LONGEST_RECORD = 2**14
+PENDING, RUNNING, COMPLETING = "PENDING", "RUNNING", "COMPLETING"
+LIVE = frozenset(
+    {
+        PENDING,
+        RUNNING,
+        COMPLETING,
+        "CONFIGURING",
+        "SUSPENDED",
+        "RESIZING",
+        "SIGNALING",
+        "STOPPED",
+        "STAGE_OUT",
+    }
+)
+# In this form whatever the user's environment says.
+SCONTROL = ("env", "SLURM_TIME_FORMAT=standard", "scontrol")
+_FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(\S*)")
+_NOTHING = ("", "(null)", "N/A", "Unknown", "None", "n/a")
+_NEEDED = re.compile(r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|(SLURM|SBATCH)_\w+")
+_ID = re.compile(r"\d{1,12}", re.ASCII)
+_ACCOUNTED = "JobID,State,ExitCode,Elapsed,NNodes,ConsumedEnergyRaw"
+
+
+class SlurmError(AllocationError):
+    """A command of Slurm's failed."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as `scontrol` tells of it; `fields` by Slurm's names, `text` all of it."""
+
+    id: str
+    state: str
+    nodes: tuple[str, ...]
+    text: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it is still to come, runs, or is being ended."""
+        return self.state in LIVE
+
+    def time(self, name: str) -> float | None:
+        """A moment, in seconds since the epoch."""
+        try:
+            return datetime.fromisoformat(self.fields.get(name, "")).timestamp()
+        except ValueError:
+            return None
+
+
+class Slurm:
+    """The Slurm whose commands this machine has."""
+
+    def __init__(self, transport: Transport | None = None) -> None:
+        self._here = transport or LocalTransport("slurm")
+        self._user = f"--user={os.getuid()}"
+
+    async def submit(self, argv: Sequence[str], script: str) -> str:
+        """Send a batch job; its ID.
+
+        Raises:
+            SlurmError: it was refused, with Slurm's words.
+        """
+        done = await self._checked((*_with_little_around(), *argv), script.encode())
+        job = done.stdout.strip().partition(";")[0]
+        if not _ID.fullmatch(job):
+            raise SlurmError(f"sbatch printed no job ID: {shortened(done.stdout, 100)!r}", where="slurm")
+        return job
+
+    async def test(self, argv: Sequence[str], script: str) -> str:
+        """What Slurm says of a job that is not to be sent (`--test-only`): when it would begin, and on what.
+
+        Raises:
+            SlurmError: it would not be taken now.
+        """
+        return (await self._checked((*_with_little_around(), *argv), script.encode())).stderr.strip()
+
+    async def look(self, job: str) -> Job | None:
+        """A job, also one that has ended some minutes ago; None where Slurm has forgotten it.
+
+        Raises:
+            SlurmError: what it prints cannot be read, or it does not answer.
+        """
+        done = await self._run((*SCONTROL, "show", "job", "--oneliner", job))
+        if "Invalid job id" in done.stderr:
+            return None
+        _check(done)
+        return job_in(shortened(done.stdout.strip(), LONGEST_RECORD))
+
+    async def named(self, name: str) -> list[str]:
+        """The IDs of this user's jobs of a name, those that ended some minutes ago among them; the oldest first."""
+        argv = ("squeue", "--noheader", self._user, f"--name={name}", "--states=all", "--format=%A")
+        ids = {word for word in (await self._checked(argv)).stdout.split() if _ID.fullmatch(word)}
+        return sorted(ids, key=int)
+
+    async def names(self, beginning: str) -> dict[str, list[tuple[str, str]]]:
+        """This user's jobs that wait or run, of names with this beginning: name -> `job ID` and state of each."""
+        argv = ("squeue", "--noheader", self._user, "--format=%j %A %T")
+        jobs: dict[str, list[tuple[str, str]]] = {}
+        for line in (await self._checked(argv)).whole_stdout().splitlines():
+            name, *words = line.split()
+            if name.startswith(beginning) and len(words) == 2:
+                jobs.setdefault(name, []).append((f"job {words[0]}", words[1]))
+        return jobs
+
+    async def cancel(self, name: str) -> None:
+        """Cancel this user's jobs of a name; it is no error if there are none."""
+        await self._checked(("scancel", self._user, f"--name={name}"))
+
+    async def comment(self, job: str, text: str) -> None:
+        """Write a job's comment."""
+        await self._checked((*SCONTROL, "update", f"JobId={job}", f"Comment={text}"))
+
+    async def place(self, job: Job) -> str:
+        """`3 of 17`: a job's place among those that wait in its partition, as far as this user may see them."""
+        partition = job.fields.get("Partition", "")
+        argv = (
+            "squeue",
+            "--noheader",
+            "--states=PENDING",
+            f"--partition={partition}",
+            "--sort=-p,i",
+            "--format=%A",
+        )
+        ids = (await self._checked(argv)).stdout.split()
+        return f"{ids.index(job.id) + 1} of {len(ids)}" if job.id in ids else ""
+
+    async def addresses(self, nodes: Sequence[str]) -> dict[str, str]:
+        """Node -> the address by which others reach it; its name where Slurm tells none."""
+        known = await self._nodes(nodes)
+        return {node: known.get(node, {}).get("NodeAddr") or node for node in nodes}
+
+    async def down(self, nodes: Sequence[str]) -> list[str]:
+        """Those of the nodes that Slurm has as down, or as not answering."""
+        known = await self._nodes(nodes)
+        return [
+            node for node, each in known.items() if re.search(r"DOWN|FAIL|NOT_RESP", each.get("State", ""))
+        ]
+
+    async def accounting(self, job: str) -> list[list[str]]:
+        """What `sacct` has of a job and its steps, a line each, in the order of `_ACCOUNTED`; none where it is off."""
+        argv = ("sacct", f"--jobs={job}", "--noheader", "--parsable2", f"--format={_ACCOUNTED}")
+        done = await self._run(argv)
+        lines = shortened(done.stdout, LONGEST_RECORD).splitlines() if done.ok else []
+        return [cells for line in lines if len(cells := line.split("|")) == len(_ACCOUNTED.split(","))]
+
+    async def _nodes(self, nodes: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Node -> what Slurm has of it, by Slurm's names."""
+        done = await self._checked((*SCONTROL, "show", "node", "--oneliner", ",".join(nodes)))
+        told = (dict(_FIELD.findall(line)) for line in done.whole_stdout().splitlines())
+        return {each["NodeName"]: each for each in told if "NodeName" in each}
+
+    async def _checked(self, argv: Sequence[str], stdin: bytes | None = None) -> Completed:
+        return _check(await self._run(argv, stdin))
+
+    async def _run(self, argv: Sequence[str], stdin: bytes | None = None) -> Completed:
+        try:
+            return await self._here.run(argv, stdin=stdin, timeout=LIMIT_S)
+        except FlagPerfError as error:
+            raise SlurmError(error.message, where="slurm") from error
+
+
+def _with_little_around() -> Iterator[str]:
+    """Before a command: it gets no variables but those that Slurm's commands need; others may hold secrets."""
+    yield "env"
+    yield from (f"--unset={name}" for name in os.environ if not _NEEDED.fullmatch(name))
+
+
+def job_in(record: str) -> Job:
+    """The job of a line of `scontrol show job`. Of a field that stands twice the first counts: texts come later.
+
+    Raises:
+        SlurmError: it is none.
+    """
+    first = dict(reversed(_FIELD.findall(record)))
+    known = {name: value for name, value in first.items() if value not in _NOTHING}
+    try:
+        nodes = nodes_in(known.get("NodeList", ""))
+        return Job(known["JobId"], known["JobState"], nodes, record, known)
+    except (KeyError, ValueError) as error:
+        raise SlurmError(
+            f"cannot be read: {error}: {shortened(record, 200)}", where="scontrol show job"
+        ) from error
+
+
+def energy_in(accounting: Sequence[Sequence[str]], nodes: int) -> float | None:
+    """J of all nodes from a job's start to its end; None where Slurm's accounting has none.
+
+    Steps that run side by side on a node each count all of its energy, so they are never added: the `extern` step alone
+    is on all nodes for all of that time.
+    """
+    for job, *_, count, energy in accounting:
+        if job.endswith(".extern") and count == str(nodes) and energy.isdecimal() and int(energy) > 0:
+            return float(energy)
+    return None
+
+
+def _check(done: Completed) -> Completed:
+    """A command's answer, if it has succeeded."""
+    if done.ok:
+        return done
+    program = next(word for word in done.argv if word != "env" and "=" not in word)
+    if done.returncode == 127:
+        remedy = "run FlagPerf where Slurm's commands are: on a login node, or in a job"
+        raise SlurmError(f"there is no {program} on this machine", where="slurm", remedy=remedy)
+    said = done.last_lines(5).replace(f"{program}: ", "")
+    message = f"{program}: {said or f'exit code {done.returncode}'}"
+    raise SlurmError(message, where="slurm")

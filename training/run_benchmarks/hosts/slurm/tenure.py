@@ -1,0 +1,81 @@
+"""How long a job of Slurm's lasts, and what there is to say of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+
+from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob
+from run_benchmarks.hosts.slurm.ends import about_to_end, ended
+from run_benchmarks.hosts.slurm.jobs import COMPLETING, Job, Slurm, SlurmError, energy_in
+from run_benchmarks.hosts.slurm.queue import looked_at
+
+LOOK_S, ENDING_LOOK_S = 10.0, 1.0
+
+
+class JobTenure:
+    """Of a job that runs.
+
+    Args:
+        save_before: seconds before its end at which that counts as near; of a short job no more than a quarter.
+    """
+
+    def __init__(self, slurm: Slurm, job: Job, save_before: float) -> None:
+        self._slurm, self._job, self._save_before = slurm, job, save_before
+
+    @property
+    def id(self) -> str:
+        """The job's ID."""
+        return self._job.id
+
+    async def end(self) -> AllocationEnd:
+        """Why it ends: Slurm's last word of it, once it is over; before that, that little time is left."""
+        while True:
+            job = await looked_at(self._slurm, self.id)
+            if job is None or not job.is_live:
+                return ended(self.id, job, await self._accounting(), await self._down())
+            self._job = job
+            if job.state != COMPLETING and self.is_near_end(job):
+                return about_to_end(job)
+            await asyncio.sleep(ENDING_LOOK_S if job.state == COMPLETING else LOOK_S)
+
+    def is_near_end(self, job: Job, share: float = 1.0) -> bool:
+        """Whether less time is left than saving the logs may take; with `share` 2, than twice that."""
+        start, end = job.time("StartTime"), job.time("EndTime")
+        if start is None or end is None:
+            return False
+        return end - time.time() <= share * min(self._save_before, (end - start) / 4)
+
+    async def record(self) -> GrantedJob:
+        """The job as Slurm has it now; as it was known last, where it says nothing."""
+        with suppress(SlurmError):
+            self._job = await self._slurm.look(self.id) or self._job
+        job, fields = self._job, self._job.fields
+        submitted, started = job.time("SubmitTime"), job.time("StartTime")
+        accounting = [] if job.is_live else await self._accounting()
+        return GrantedJob(
+            scheduler="slurm",
+            job=job.id,
+            nodes=job.nodes,
+            state=job.state,
+            partition=fields.get("Partition", ""),
+            account=fields.get("Account", ""),
+            qos=fields.get("QOS", ""),
+            tres=fields.get("TRES", ""),
+            per_node=fields.get("TresPerNode", ""),
+            submitted=fields.get("SubmitTime", ""),
+            started=fields.get("StartTime", ""),
+            waited_s=started - submitted if submitted is not None and started is not None else None,
+            energy_j=energy_in(accounting, len(job.nodes)),
+        )
+
+    async def _down(self) -> list[str]:
+        with suppress(SlurmError):
+            return await self._slurm.down(self._job.nodes)
+        return []
+
+    async def _accounting(self) -> list[list[str]]:
+        with suppress(SlurmError):
+            return await self._slurm.accounting(self.id)
+        return []

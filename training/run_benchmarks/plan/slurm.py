@@ -1,0 +1,118 @@
+"""`HOSTS = slurm(...)` of `cluster_conf.py`: the job by which a case's hosts are asked for, or the one run.py is in."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+from pydantic.dataclasses import dataclass as model
+
+from run_benchmarks.plan import values
+from run_benchmarks.plan.host_ranges import expand_all
+from run_benchmarks.plan.problems import UnfitError
+from run_benchmarks.plan.reader import Reader, fields_of
+
+KEY = "slurm"  # of the dict that `slurm(...)` is; HOSTS = "slurm" stands for the job itself
+# As sbatch reads it: minutes[:seconds], hours:minutes:seconds, days-hours[:minutes[:seconds]].
+_TIME = r"\d+(:\d\d?){0,2}|\d+-\d\d?(:\d\d?){0,2}"
+# What the job is for says these: another value would break it, or leave it behind.
+_OURS = (
+    "array", "chdir", "clusters", "comment", "error", "export", "export_file", "get_user_env", "input", "job_name",
+    "no_kill", "no_requeue", "nodes", "output", "parsable", "quiet", "requeue", "test_only", "wait", "wrap",
+)  # fmt: skip
+
+
+def slurm(**options: Any) -> dict[str, dict[str, Any]]:
+    """What `cluster_conf.py` calls: plain data, which is checked later."""
+    return {KEY: options}
+
+
+def _time(value: Any) -> str:
+    text = str(value) if type(value) is int else value
+    if not isinstance(text, str) or not re.fullmatch(_TIME, text, re.ASCII):
+        remedy = 'write it as sbatch takes it: minutes, "hours:minutes:seconds" or "days-hours"'
+        raise UnfitError("is no time limit", remedy)
+    return text
+
+
+@model(frozen=True)
+class SlurmSettings:
+    """The job that is asked for.
+
+    time: its limit; empty leaves it to the partition. exclusive: no other job is on its nodes.
+    hold: it is kept from case to case; else each round has a job of its own.
+    save_before: seconds before its end at which a round is ended, so that its logs are saved.
+    abandoned_after: seconds without a controller after which it ends itself; so long `run.py resume` may take it up.
+    options: further words for sbatch. inside: none is asked for: run.py itself runs in it.
+    """
+
+    time: Annotated[str, BeforeValidator(lambda value: _time(value) if value else "")] = ""
+    exclusive: values.Flag = True
+    hold: values.Flag = False
+    save_before: Annotated[values.NotNegative, Field(le=3600)] = 120.0
+    abandoned_after: Annotated[values.Positive, Field(ge=10, le=86_400)] = 600.0
+    options: tuple[str, ...] = field(default=())
+    inside: bool = False
+
+
+# In the settings of a cluster. HOSTS as the file has it is read by `read_slurm`.
+HostsOfSlurm = Annotated[
+    SlurmSettings | None, BeforeValidator(lambda hosts: hosts if isinstance(hosts, SlurmSettings) else None)
+]
+
+
+def read_slurm(reader: Reader) -> SlurmSettings | None:
+    """What HOSTS asks of Slurm; None where it lists hosts. What is wrong is noted."""
+    written = reader.file.values.get("HOSTS")
+    if written == KEY:
+        return SlurmSettings(inside=True)
+    if not isinstance(written, dict) or not isinstance(section := written.get(KEY), dict):
+        return None
+    own = fields_of(SlurmSettings).keys() - {"options", "inside"}
+    words = tuple(_words(reader, {name: value for name, value in section.items() if name not in own}))
+    chosen = {name: value for name, value in section.items() if name in own}
+    return reader.read(SlurmSettings, chosen, ("HOSTS", KEY), options=words, inside=False) or SlurmSettings()
+
+
+def own_nodes() -> tuple[str, ...]:
+    """The nodes of the job that this process is in, in Slurm's order; none where it is in none.
+
+    Raises:
+        ValueError: what the environment has of them cannot be read.
+    """
+    listed = os.environ.get("SLURM_JOB_NODELIST", "") if os.environ.get("SLURM_JOB_ID") else ""
+    return nodes_in(listed)
+
+
+def nodes_in(listed: str) -> tuple[str, ...]:
+    """The nodes of a list as Slurm writes it: `gpu[01-03,07],login1`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return expand_all(filter(None, re.split(r",(?![^\[]*\])", listed)))
+
+
+def _words(reader: Reader, options: Mapping[str, Any]) -> Iterator[str]:
+    """Options as sbatch takes them; what is none is noted."""
+    for name, value in options.items():
+        if name in _OURS or name.startswith("_"):
+            message = "is set by FlagPerf itself, as the job is for one run"
+            reader.problem(("HOSTS", KEY, name), message, "remove it", value)
+        elif value is True:
+            yield _option(name)
+        elif type(value) is int or (isinstance(value, str) and value and value.isprintable()):
+            yield f"{_option(name)}={value}"
+        elif value is not None and value is not False:
+            message = "is neither text, a whole number, True, False nor None"
+            reader.problem(
+                ("HOSTS", KEY, name), message, f'write it as sbatch takes it, e.g. {name}="..."', value
+            )
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

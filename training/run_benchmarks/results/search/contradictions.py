@@ -1,0 +1,220 @@
+"""Whether what a search's controller says adds up: with itself, with what its chips can do, with its last word.
+
+What cannot have been makes the round INVALID. Who wants to deceive can write lines that add up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from run_benchmarks.results.search.log import SearchLog
+from utils.figure_records import Peak
+from utils.numbers import number_in, shown
+from utils.search.account import finished_values
+from utils.search.events import (
+    Epoch,
+    SearchEnd,
+    SearchRecord,
+    SearchStart,
+    TrialEnd,
+    TrialStart,
+    Worker,
+)
+
+# Times of two clocks, and by messages that take their way.
+SLACK, SLACK_S = 0.01, 0.5
+LATE_S = 30.0  # behind the end of its time a trial may still be handed out by a controller that is busy
+OF_LAST_WORD = ("world_size", "trials", "epochs", "operations", "search_time", "score", "accuracy")
+CLOCK_FACTOR = 20.0  # a wall clock that was set explains less
+
+
+@dataclass
+class _Open:
+    """A trial's latest attempt, as far as it has come."""
+
+    start: TrialStart
+    at_s: float
+    epochs: int = 0
+    best: float | None = None
+    state: str = ""
+
+
+@dataclass
+class _Course:
+    """A search as it goes by."""
+
+    peak: Peak
+    start: SearchStart | None = None
+    now_s: float = 0.0
+    workers: dict[int, Worker] = field(default_factory=dict)
+    there: set[int] = field(default_factory=set)
+    busy: dict[int, int] = field(default_factory=dict)
+    trials: dict[int, _Open] = field(default_factory=dict)
+    epochs: int = 0
+    end: SearchEnd | None = None
+
+    def take(self, record: SearchRecord) -> Iterator[str]:
+        """What is wrong with the next event."""
+        if record.time_s < self.now_s - SLACK_S:
+            yield f"time goes back from {shown(self.now_s)} s to {shown(record.time_s)} s"
+        self.now_s = max(self.now_s, record.time_s)
+        if self.start is None and not isinstance(record, SearchStart):
+            yield "it stands before SEARCH_START"
+        if self.end and not isinstance(record, (Worker, SearchStart)):
+            yield "it stands behind SEARCH_END"
+        yield from _CHECKS[type(record)](self, record)
+
+    def begin(self, record: SearchStart) -> Iterator[str]:
+        """The first event."""
+        self.start = record
+        return iter(())
+
+    def worker(self, record: Worker) -> Iterator[str]:
+        """One comes or goes."""
+        first = next(iter(self.workers.values()), record)
+        if _data(record) != _data(first):
+            yield f"worker {record.worker} has other data than worker {first.worker}"
+        if record.state in ("lost", "left"):
+            if record.worker not in self.workers:
+                yield f"worker {record.worker} is {record.state} and never came"
+            self.there.discard(record.worker)
+        else:
+            self.there.add(record.worker)
+        if record.waited_s > record.time_s + SLACK_S:
+            yield f"worker {record.worker} has waited {shown(record.waited_s)} s of {shown(record.time_s)} s"
+        self.workers[record.worker] = record
+
+    def trial_start(self, record: TrialStart) -> Iterator[str]:
+        """A trial is handed out."""
+        number, earlier = record.trial, self.trials.get(record.trial)
+        if earlier is None and (record.attempt != 1 or number != len(self.trials) + 1):
+            yield f"trial {number}, attempt {record.attempt}, is behind {len(self.trials)} trials"
+        if earlier and (earlier.state != "lost" or record.attempt != earlier.start.attempt + 1):
+            yield f"trial {number} is handed out again, and was not lost"
+        if earlier and _architecture(earlier.start) != _architecture(record):
+            yield f"trial {number} has another architecture at its next attempt"
+        if record.parent is not None and (record.parent >= number or record.parent not in self.trials):
+            yield f"trial {number} is made of trial {record.parent}, which was not handed out before"
+        if record.worker not in self.there or record.worker in self.busy:
+            yield f"trial {number} goes to worker {record.worker}, which is not there or has another"
+        if not 0 < record.forward_operations < record.training_operations:
+            yield f"trial {number} has {record.forward_operations} operations forward of {record.training_operations}"
+        if self.start and record.time_s - self.start.away_s > self.start.search_seconds + LATE_S:
+            yield f"trial {number} begins behind the search's {self.start.search_seconds:g} s"
+        self.trials[number] = _Open(record, record.time_s)
+        self.busy[record.worker] = number
+
+    def epoch(self, record: Epoch) -> Iterator[str]:
+        """An epoch has ended."""
+        self.epochs += 1
+        trial = self._open(record)
+        if trial is None:
+            yield f"epoch {record.epoch} is of trial {record.trial}, attempt {record.attempt}, which does not run there"
+            return
+        if record.epoch != trial.epochs + 1 or record.epoch > trial.start.epochs:
+            yield f"epoch {record.epoch} of trial {record.trial} is behind {trial.epochs} of {trial.start.epochs}"
+        worker = self.workers.get(record.worker)
+        own = (record.training_samples, record.validation_samples)
+        if worker and own != (worker.training_samples, worker.validation_samples):
+            yield f"an epoch of trial {record.trial} has {own[0]} and {own[1]} samples, which are not the data's"
+        passed = record.time_s - trial.at_s
+        if record.seconds * (1 - SLACK) - SLACK_S > passed:
+            yield f"an epoch of trial {record.trial} took {shown(record.seconds)} s, of {shown(passed)} s that passed"
+        yield from self._too_fast(record, trial.start, worker.ranks if worker else 0)
+        trial.at_s, trial.epochs = record.time_s, record.epoch
+        trial.best = max(record.accuracy, trial.best or 0.0)
+
+    def _too_fast(self, record: Epoch, start: TrialStart, ranks: int) -> Iterator[str]:
+        """No chip computes more than its peak."""
+        operations = record.training_samples * start.training_operations
+        operations += record.validation_samples * start.forward_operations
+        if record.seconds <= 0:
+            yield f"an epoch of trial {record.trial} took no time"
+        elif self.peak.flops and operations / record.seconds > self.peak.flops * ranks:
+            rate = f"{operations / record.seconds:.4g} operations/s on {ranks} chips of {self.peak.flops:.4g}"
+            yield f"an epoch of trial {record.trial} is faster than the chips: {rate} ({self.peak.source})"
+
+    def trial_end(self, record: TrialEnd) -> Iterator[str]:
+        """An attempt has ended."""
+        trial = self._open(record)
+        if trial is None:
+            yield f"trial {record.trial}, attempt {record.attempt}, ends and does not run there"
+            return
+        if (record.epochs, record.accuracy) != (trial.epochs, trial.best):
+            told = f"{record.epochs} epochs and an accuracy of {record.accuracy}"
+            yield f"trial {record.trial} ends with {told}, but had {trial.epochs} and {trial.best}"
+        trial.state = record.state
+        del self.busy[record.worker]
+
+    def search_end(self, record: SearchEnd) -> Iterator[str]:
+        """It is over."""
+        self.end = record
+        if self.busy:
+            yield f"it ends while {len(self.busy)} trials run"
+        if (record.trials, record.epochs) != (len(self.trials), self.epochs):
+            told = f"{record.trials} trials and {record.epochs} epochs"
+            yield f"it ends with {told}, but the log has {len(self.trials)} and {self.epochs}"
+
+    def _open(self, record: Epoch | TrialEnd) -> _Open | None:
+        """The attempt that an event is of, if it runs on that worker."""
+        trial = self.trials.get(record.trial)
+        runs_there = self.busy.get(record.worker) == record.trial
+        return trial if trial and runs_there and trial.start.attempt == record.attempt else None
+
+
+_CHECKS: Mapping[type[SearchRecord], Callable[..., Iterator[str]]] = {
+    SearchStart: _Course.begin,
+    Worker: _Course.worker,
+    TrialStart: _Course.trial_start,
+    Epoch: _Course.epoch,
+    TrialEnd: _Course.trial_end,
+    SearchEnd: _Course.search_end,
+}
+
+
+def _data(worker: Worker) -> tuple[object, ...]:
+    return (worker.training_samples, worker.validation_samples, worker.data_digest)
+
+
+def _architecture(start: TrialStart) -> TrialStart:
+    return replace(start, time_s=0.0, attempt=1, worker=0, round=1)
+
+
+def contradictions(log: SearchLog, peak: Peak, most: int) -> list[str]:
+    """What does not add up in a search that ended well, the first of each kind of event; nothing where all does.
+
+    Args:
+        peak: of one of its chips.
+    """
+    problems = [f"an event is none: {problem}" for problem in log.wrong]
+    course = _Course(peak)
+    for told in log.told:
+        problems += [f"{told.record.event.value}: {problem}" for problem in course.take(told.record)]
+        if len(problems) >= most:
+            return problems
+    if course.end is None:
+        problems.append("there is no SEARCH_END")
+    return [*problems, *_clocks(log), *_last_word(log)]
+
+
+def _clocks(log: SearchLog) -> Iterator[str]:
+    """The search's clock and that of its host tell of the same time."""
+    starts = [each for each in log.told if isinstance(each.record, TrialStart)]
+    epochs = [each for each in log.told if isinstance(each.record, Epoch)]
+    if not starts or not epochs:
+        return
+    first, last = starts[0], epochs[-1]
+    own, wall = last.record.time_s - first.record.time_s, (last.time_ms - first.time_ms) / 1000
+    if wall - own > SLACK_S * 4 and wall > CLOCK_FACTOR * own:
+        yield f"by its own clock it took {shown(own)} s, by that of its host {shown(wall)} s"
+
+
+def _last_word(log: SearchLog) -> Iterator[str]:
+    """FINISHED repeats what the events come to."""
+    said, own = log.finished[-1].value if log.finished else {}, finished_values(log.account, 0.0)
+    for name in OF_LAST_WORD:
+        value, expected = number_in(said, name), own[name]
+        if not math.isclose(value or 0.0, expected or 0.0, rel_tol=1e-9):
+            yield f"{name} of FINISHED is {value}, but the events come to {expected}"

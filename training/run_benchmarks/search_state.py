@@ -1,0 +1,93 @@
+"""What a search that goes on has come to: taken from its controller's events, and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from run_benchmarks.reading import parsed
+from utils.errors import FlagPerfError
+from utils.events import Event
+from utils.search.account import Account
+from utils.search.events import RECORDS
+
+TERA = 1e12
+
+
+@dataclass(frozen=True)
+class SearchNow:
+    """A moment of a search. running: trials; ended: attempts, by how. score: operations/s, None before the first epoch.
+
+    workers: those that are there, of so many `planned`. waiting: the share of their chips' time without a trial.
+    elapsed_s, left_s: by the search's clock, as of the last event. trial: of the best accuracy.
+    """
+
+    trials: int
+    running: int
+    ended: Mapping[str, int]
+    epochs: int
+    accuracy: float | None
+    trial: int | None
+    score: float | None
+    workers: int
+    planned: int
+    waiting: float | None
+    elapsed_s: float
+    left_s: float
+
+    @property
+    def part(self) -> float:
+        """How much of its time has gone, 0 to 1."""
+        whole = self.elapsed_s + self.left_s
+        return self.elapsed_s / whole if whole else 0.0
+
+
+class SearchState:
+    """Takes the events of a search's controller; anything else in its log is passed over."""
+
+    def __init__(self) -> None:
+        self.account = Account()
+
+    def take(self, event: Event) -> None:
+        """The next event of the controller's log."""
+        kind = RECORDS.get(event.name)
+        if kind:
+            with suppress(FlagPerfError):  # who judges the log says what is wrong with it
+                self.account.take(parsed(kind, event.value, event.name))
+
+    def now(self) -> SearchNow | None:
+        """What it has come to; None before its controller has said anything."""
+        account = self.account
+        start, best = account.start, account.best
+        if start is None:
+            return None
+        elapsed_s = account.now_s - start.away_s
+        workers = account.workers.values()
+        return SearchNow(
+            trials=len(account.trials),
+            running=sum(worker.trial is not None for worker in workers),
+            ended=dict(account.ended),
+            epochs=account.epochs,
+            accuracy=best.accuracy if best else None,
+            trial=best.start.trial if best else None,
+            score=account.score,
+            workers=sum(worker.is_there for worker in workers),
+            planned=max(start.workers, len(workers)),
+            waiting=account.waiting(),
+            elapsed_s=elapsed_s,
+            left_s=max(0.0, start.search_seconds - elapsed_s),
+        )
+
+    def of_node(self, node_rank: int) -> str:
+        """What the workers of a node do, in words; empty of one that none has joined from."""
+        workers = (worker for worker in self.account.workers.values() if worker.last.node_rank == node_rank)
+        words = []
+        for worker in workers:
+            trial = worker.trial
+            if trial and worker.is_there:
+                done = len(self.account.trials[trial.trial].epochs)
+                words.append(f"trial {trial.trial}, epoch {min(done + 1, trial.epochs)} of {trial.epochs}")
+            else:
+                words.append(worker.last.state if not worker.is_there else "waiting for a trial")
+        return "; ".join(words)
