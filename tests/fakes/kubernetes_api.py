@@ -1,8 +1,8 @@
 """FAKE: the API server of a Kubernetes cluster and its Job controller, for the real `kubectl` to talk to.
 
-It keeps objects, answers what kubectl asks for apply, get, delete and exec (WebSockets, v5.channel.k8s.io), and makes an
-Indexed Job's pods; what a pod is made of, and whether it can start, its `Kubelet` says. It enforces nothing: neither
-roles nor Pod Security Standards. It runs in a thread, over plain HTTP on 127.0.0.1.
+It keeps objects, answers what kubectl asks for apply, get, delete and exec (WebSockets, v5.channel.k8s.io), and makes
+the pods of an Indexed Job; what a pod is made of, and whether it can start, its `Kubelet` says. What is made must be
+valid by Kubernetes' own schemas; roles and Pod Security Standards are not enforced. It runs in a thread, over plain HTTP on 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+import kubernetes_validate
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -27,9 +28,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from tests.ports import free_port
 
 Object = dict[str, Any]
+VERSION = "1.33"  # whose published schemas what is made is held against
 STDIN, STDOUT, STDERR, STATUS, CLOSE = 0, 1, 2, 3, 255
 INDEX = "batch.kubernetes.io/job-completion-index"
-KINDS = {
+KINDS: dict[str, dict[str, str]] = {
     "v1": {"pods": "Pod", "services": "Service", "events": "Event", "secrets": "Secret",
            "serviceaccounts": "ServiceAccount", "persistentvolumeclaims": "PersistentVolumeClaim"},
     "batch/v1": {"jobs": "Job"},
@@ -110,10 +112,12 @@ class KubernetesApi:
         places = ("/api/v1/namespaces/{ns}", "/apis/{group}/v1/namespaces/{ns}")
         routes: list[Any] = [
             WebSocketRoute("/api/v1/namespaces/{ns}/pods/{name}/exec", self._exec),
-            Route("/version", _of({"major": "1", "minor": "33", "gitVersion": "v1.33.0"})),
+            Route("/version", _of({"major": "1", "minor": "33", "gitVersion": f"v{VERSION}.0"})),
             Route("/api", _of({"kind": "APIVersions", "versions": ["v1"]})),
             Route("/apis", _of(_groups())),
-            *(Route(f"/api{'s' * ('/' in name)}/{name}", _of(_resources(name))) for name in KINDS),
+            Route("/openapi/v3", _of({"paths": {_place(name): _document_at(name) for name in KINDS}})),
+            *(Route(f"/openapi/v3/{_place(name)}", _of(_document(name))) for name in KINDS),
+            *(Route(f"/{_place(name)}", _of(_resources(name))) for name in KINDS),
         ]
         for place in places:
             routes.append(Route(f"{place}/{{plural}}", self._all, methods=["GET", "POST"]))
@@ -127,6 +131,13 @@ class KubernetesApi:
         self.requests.append((request.method, request.url.path))
         if request.method == "POST":
             made = await request.json()
+            try:
+                kubernetes_validate.validate(made, VERSION, strict=True)
+            except kubernetes_validate.ValidationError as error:
+                status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid"}
+                return JSONResponse({**status, "message": error.message, "code": 422}, 422)
+            if "dryRun" in request.query_params:
+                return JSONResponse(made, 201)
             self.applied.append(json.loads(json.dumps(made)))
             self.objects[plural, made["metadata"]["name"]] = made
             made["metadata"] |= {"uid": "0", "namespace": request.path_params["ns"]}
@@ -167,13 +178,12 @@ class KubernetesApi:
         return JSONResponse(there)
 
     def delete(self, plural: str, name: str) -> None:
-        """Delete an object and what belongs to it."""
-        self.objects.pop((plural, name), None)
+        """Delete an object and the pods that belong to it."""
         for pod in self.of_kind("pods"):
             if (plural, name) in (("jobs", _job_of(pod)), ("pods", pod["metadata"]["name"])):
+                self.kubelet.stop(pod)
                 self.objects.pop(("pods", pod["metadata"]["name"]), None)
-        gone = {"metadata": {"name": name}} if plural == "pods" else None
-        self.kubelet.stop(gone or {"metadata": {"name": f"{name}-"}})
+        self.objects.pop((plural, name), None)
 
     def _make_pods(self, job: Object) -> None:
         name, template = job["metadata"]["name"], job["spec"]["template"]
@@ -252,6 +262,30 @@ async def _feed(socket: WebSocket, stdin: asyncio.StreamWriter) -> None:
 async def _carry(socket: WebSocket, channel: int, stream: asyncio.StreamReader) -> None:
     while chunk := await stream.read(2**15):
         await socket.send_bytes(bytes([channel]) + chunk)
+
+
+def _place(version: str) -> str:
+    return f"api{'s' * ('/' in version)}/{version}"
+
+
+def _document_at(version: str) -> Object:
+    return {"serverRelativeURL": f"/openapi/v3/{_place(version)}?hash=0"}
+
+
+def _document(version: str) -> Object:
+    """So much of OpenAPI as says that the server itself looks at the fields of what it is sent."""
+    group = version.rpartition("/")[0]
+    parameters = [{"name": "fieldValidation", "in": "query"}]
+    paths = {
+        f"/{plural}": {
+            "patch": {
+                "parameters": parameters,
+                "x-kubernetes-group-version-kind": {"group": group, "version": "v1", "kind": kind},
+            }
+        }
+        for plural, kind in KINDS[version].items()
+    }
+    return {"openapi": "3.0.0", "info": {"title": "fake", "version": "v1"}, "paths": paths}
 
 
 def _of(content: Object) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.host_ranges import expand, expand_all, fold
+from run_benchmarks.plan.kubernetes import read_kubernetes
 from run_benchmarks.plan.meters import read_meters
 from run_benchmarks.plan.problems import Problems, listing
 from run_benchmarks.plan.reader import Reader
@@ -21,10 +22,7 @@ LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 
 def read_cluster(reader: Reader) -> ClusterSettings:
     """The settings of `cluster_conf.py`. Where there are problems, the reader has noted them."""
-    slurm = read_slurm(reader)
-    settings = (_read_on_slurm(reader, slurm) if slurm else reader.read(ClusterSettings)) or ClusterSettings(
-        hosts=()
-    )
+    settings = _read_settings(reader) or ClusterSettings(hosts=())
     reader.names.add("HOSTS_PORTS")  # of FlagPerf's TensorFlow launcher alone: existing files have it
     reader.report_rest(lambda name, value: False, {"test_conf.py": [RunSettings, VendorSettings]})
     _check_written(settings, reader)
@@ -32,14 +30,23 @@ def read_cluster(reader: Reader) -> ClusterSettings:
     spares = _every(spare_groups) or expand_all(settings.spares)
     hosts = _every(groups) or expand_all(settings.hosts)
     _check_spares(hosts, spares, settings, reader)
-    if slurm and spares:
-        message = "has hosts of its own, and those of a run come from Slurm"
+    if settings.scheduler and spares:
+        message = f"has hosts of its own, and those of a run come from {settings.scheduler}"
         reader.problem("SPARE_HOSTS", message, "remove it: a round that is run again gets other nodes")
     every = tuple(dict.fromkeys((*hosts, *spares)))
-    meters = read_meters(reader, None if slurm else every)
+    meters = read_meters(reader, None if settings.scheduler else every)
     return replace(
         settings, hosts=every, groups=groups, spares=spares, spare_groups=spare_groups, meters=meters
     )
+
+
+def _read_settings(reader: Reader) -> ClusterSettings | None:
+    if slurm := read_slurm(reader):
+        return _read_on_slurm(reader, slurm)
+    if kubernetes := read_kubernetes(reader):
+        others = {name: value for name, value in reader.file.values.items() if name != "HOSTS"}
+        return reader.read(ClusterSettings, others, hosts=(), kubernetes=kubernetes)
+    return reader.read(ClusterSettings)
 
 
 def _read_on_slurm(reader: Reader, slurm: SlurmSettings) -> ClusterSettings | None:

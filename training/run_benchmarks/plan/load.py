@@ -16,6 +16,8 @@ from run_benchmarks.plan.config_file import ConfigFile, read_config_file, subjec
 from run_benchmarks.plan.continuation import check_continuation
 from run_benchmarks.plan.earlier_run import find_earlier
 from run_benchmarks.plan.handover import check_handover
+from run_benchmarks.plan.kubernetes import KEY as KUBERNETES
+from run_benchmarks.plan.kubernetes import kubernetes
 from run_benchmarks.plan.machine import read_machine
 from run_benchmarks.plan.meters import check_passwords
 from run_benchmarks.plan.problems import ConfigError, NoValidCaseError, Problems
@@ -38,7 +40,8 @@ from run_benchmarks.plan.settings import (
     require_devices,
     vendor_sections,
 )
-from run_benchmarks.plan.slurm import KEY, slurm
+from run_benchmarks.plan.slurm import KEY as SLURM
+from run_benchmarks.plan.slurm import slurm
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import find_vendors, read_vendor, report_no_vendor
 from run_benchmarks.stages.tree import tree_problems
@@ -136,7 +139,10 @@ class _Planner:
             self.file_problems.add(config_dir, "--config", None, "there is no such folder", remedy)
             raise ConfigError(self.file_problems.all)
         self.cluster_conf = read_config_file(
-            config_dir / CLUSTER_CONF, self.file_problems, remedy, provided={KEY: slurm}
+            config_dir / CLUSTER_CONF,
+            self.file_problems,
+            remedy,
+            provided={SLURM: slurm, KUBERNETES: kubernetes},
         )
         self.test_conf = read_config_file(config_dir / TEST_CONF, self.file_problems, remedy)
         if self.test_conf and above:
@@ -168,6 +174,9 @@ class _Planner:
     def plan(self, only_cases: Sequence[str] | None, log_path: Path | None, continue_from: str) -> Plan:
         cluster, run, reader = self._settings(log_path)
         self._check_meters(cluster)
+        if cluster.kubernetes and run.uses_images:
+            message = "would start containers, and the hosts are pods, which are containers themselves"
+            reader.problem("RUNTIME", message, 'set RUNTIME = "process"', run.runtime)
         choice = read_vendor_choice(reader)
         settings = read_cases(reader, only_cases, choice.vendor)
         sections = vendor_sections(reader, choice, self.machine.vendors)

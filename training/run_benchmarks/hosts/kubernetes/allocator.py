@@ -36,7 +36,10 @@ class KubernetesHosts:
     standing: tuple[Host, ...] = ()
 
     def __init__(
-        self, settings: KubernetesSettings, run: str, workers: Callable[[CasePlan, str], Workers]
+        self,
+        settings: KubernetesSettings,
+        run: str,
+        workers: Callable[[CasePlan, str], Workers] | None = None,
     ) -> None:
         self._settings, self._run, self._workers = settings, run, workers
         self._kubectl = Kubectl(settings.namespace, settings.context)
@@ -85,6 +88,7 @@ class KubernetesHosts:
                 return pods[0].job
             message = "there are no pods of this run any more"
             raise AllocationError(message, where="Kubernetes", remedy="begin the run anew")
+        assert self._workers  # noqa: S101 - for mypy: none are needed to delete what there is
         await self.close()  # what a controller that has died had asked for
         name = f"flagperf-{self._run[3:]}-{secrets.token_hex(2)}"
         await self._kubectl.apply(self._workers(case, name).manifests(self._avoided))

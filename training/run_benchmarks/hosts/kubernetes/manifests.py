@@ -135,7 +135,7 @@ def made(version: str, kind: str, name: str, labels: Mapping[str, str], **conten
 
 
 def label_value(text: str) -> str:
-    """`text` as the value of a label, or a name: what it may not hold is a hyphen, and a long one ends with its hash."""
+    """`text` as the value of a label, or a name: a hyphen for what that may not hold; a long one ends with its hash."""
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     if len(plain) <= 40:
         return plain

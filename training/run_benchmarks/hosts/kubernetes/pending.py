@@ -76,7 +76,7 @@ class Pending:
         events = (await self._kubectl.events_of(self._job))[-MOST_EVENTS:]
         refused = [event for event in events if REFUSED in event]
         if refused:
-            remedy = "ask for a namespace whose Pod Security Standard is `restricted` or below, and for no more than that"
+            remedy = "see what the namespace allows: `kubectl describe namespace`; the pods keep to the standard `restricted`"
             raise self._refused(f"the cluster makes no pods: {refused[0]}", remedy)
         return "it has no pods: " + ("; ".join(events) or "and no events say why")
 

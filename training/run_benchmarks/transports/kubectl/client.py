@@ -15,7 +15,7 @@ from run_benchmarks.transports.local import LocalTransport
 # So long an API server may take to answer. Beside kubectl's own limit of a request stands ours, for one that hangs.
 REQUEST_S, ANSWER_S = 30, 60.0
 KUBECTL = "kubectl"
-WHERE = "the Kubernetes API"
+WHERE = "Kubernetes"
 REMEDY = "see that `kubectl get pods` works here: KUBECONFIG, the context, the namespace, what its user may do there"
 
 
@@ -25,7 +25,7 @@ class Kubectl:
 
     namespace: str = ""
     context: str = ""
-    here: LocalTransport = field(default_factory=LocalTransport)
+    here: LocalTransport = field(default_factory=lambda: LocalTransport(WHERE))
 
     def argv(self, *words: str) -> tuple[str, ...]:
         """The command line, which a user may type just so."""
@@ -37,10 +37,11 @@ class Kubectl:
         argv = self.argv(f"--request-timeout={REQUEST_S}s", *words)
         return await checked(self.here, argv, remedy=REMEDY, stdin=stdin, timeout=timeout, held=WHOLE_BYTES)
 
-    async def apply(self, manifests: Sequence[Mapping[str, Any]]) -> None:
+    async def apply(self, manifests: Sequence[Mapping[str, Any]], *options: str) -> None:
         """Make objects, or alter them to what is given."""
-        whole = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
-        await self.ask("apply", "--filename=-", stdin=json.dumps(whole).encode())
+        # no List of them: in one of those the server would not look at the fields
+        documents = "\n---\n".join(map(json.dumps, manifests))
+        await self.ask("apply", *options, "--filename=-", stdin=documents.encode())
 
     async def remove(self, selector: str, kinds: Sequence[str], wait_s: float) -> None:
         """Delete all that has the labels, and wait until it is gone; what is not there is gone already."""
