@@ -31,6 +31,12 @@ def pending(reason: str, message: str) -> Object:
     return {"phase": "Pending", "conditions": [], "containerStatuses": [{"state": waiting}]}
 
 
+def unschedulable(message: str) -> Object:
+    """The status of a pod that no node takes."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    return {"phase": "Pending", "conditions": [condition]}
+
+
 class Processes:
     """Pods are this machine: commands run here as they are. `status`: what the next pods have."""
 

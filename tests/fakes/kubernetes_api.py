@@ -2,7 +2,8 @@
 
 It keeps objects, answers what kubectl asks for apply, get, delete and exec (WebSockets, v5.channel.k8s.io), and makes
 the pods of an Indexed Job; what a pod is made of, and whether it can start, its `Kubelet` says. What is made must be
-valid by Kubernetes' own schemas; roles and Pod Security Standards are not enforced. It runs in a thread, over plain HTTP on 127.0.0.1.
+valid by Kubernetes' own schemas; roles and Pod Security Standards are not enforced. It runs in a thread, over plain
+HTTP on 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class KubernetesApi:
         self.objects: dict[tuple[str, str], Object] = {}
         self.requests: list[tuple[str, str]] = []
         self.applied: list[Object] = []
+        self.commands: list[str] = []
         self.forbidden_pods = ""  # why the Job controller may make none
         self.sockets: set[WebSocket] = set()
         self.port = free_port()
@@ -213,6 +215,7 @@ class KubernetesApi:
             return
         await socket.accept("v5.channel.k8s.io")
         self.sockets.add(socket)
+        self.commands.append(socket.url.query)
         words = [*self.kubelet.exec_argv(pod), *socket.query_params.getlist("command")]
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(

@@ -1,8 +1,7 @@
-"""A case in pods: the real kubectl, an API server that is a fake, and containers of this machine's engine as its pods."""
+"""A case in pods: a real kubectl, a fake API server, and as its pods containers of this machine's engine."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

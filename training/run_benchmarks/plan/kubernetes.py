@@ -89,3 +89,17 @@ def read_kubernetes(reader: Reader) -> KubernetesSettings | None:
         return None
     reader.report_unknown_keys(("HOSTS", KEY), section, list(fields_of(KubernetesSettings)))
     return reader.read(KubernetesSettings, section, ("HOSTS", KEY)) or KubernetesSettings()
+
+
+def check_run(settings: KubernetesSettings, uses_images: bool, registry: str, reader: Reader) -> None:
+    """Note what in `test_conf.py` (its reader) does not go with pods.
+
+    Args:
+        uses_images: whether units are containers. registry: IMAGE_REGISTRY.
+    """
+    if uses_images:
+        message = "would start containers, and the hosts are pods, which are containers themselves"
+        reader.problem("RUNTIME", message, 'set RUNTIME = "process"')
+    if not (settings.image or settings.job or registry):
+        remedy = 'set it, e.g. "registry.example.com/team", or name an image in HOSTS = kubernetes(image=...)'
+        reader.problem("IMAGE_REGISTRY", "is not set, and pods pull their image from a registry", remedy)

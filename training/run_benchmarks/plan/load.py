@@ -11,13 +11,12 @@ from pathlib import Path
 from run_benchmarks.commands import place_options
 from run_benchmarks.plan.case_files import CaseResolver
 from run_benchmarks.plan.cases import is_case_dict, read_cases, where_case
-from run_benchmarks.plan.cluster import check_hosts, read_cluster
+from run_benchmarks.plan.cluster import PROVIDED, check_hosts, read_cluster
 from run_benchmarks.plan.config_file import ConfigFile, read_config_file, subject
 from run_benchmarks.plan.continuation import check_continuation
 from run_benchmarks.plan.earlier_run import find_earlier
 from run_benchmarks.plan.handover import check_handover
-from run_benchmarks.plan.kubernetes import KEY as KUBERNETES
-from run_benchmarks.plan.kubernetes import kubernetes
+from run_benchmarks.plan.kubernetes import check_run
 from run_benchmarks.plan.machine import read_machine
 from run_benchmarks.plan.meters import check_passwords
 from run_benchmarks.plan.problems import ConfigError, NoValidCaseError, Problems
@@ -40,8 +39,6 @@ from run_benchmarks.plan.settings import (
     require_devices,
     vendor_sections,
 )
-from run_benchmarks.plan.slurm import KEY as SLURM
-from run_benchmarks.plan.slurm import slurm
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import find_vendors, read_vendor, report_no_vendor
 from run_benchmarks.stages.tree import tree_problems
@@ -142,7 +139,7 @@ class _Planner:
             config_dir / CLUSTER_CONF,
             self.file_problems,
             remedy,
-            provided={SLURM: slurm, KUBERNETES: kubernetes},
+            provided=PROVIDED,
         )
         self.test_conf = read_config_file(config_dir / TEST_CONF, self.file_problems, remedy)
         if self.test_conf and above:
@@ -174,9 +171,8 @@ class _Planner:
     def plan(self, only_cases: Sequence[str] | None, log_path: Path | None, continue_from: str) -> Plan:
         cluster, run, reader = self._settings(log_path)
         self._check_meters(cluster)
-        if cluster.kubernetes and run.uses_images:
-            message = "would start containers, and the hosts are pods, which are containers themselves"
-            reader.problem("RUNTIME", message, 'set RUNTIME = "process"', run.runtime)
+        if cluster.kubernetes:
+            check_run(cluster.kubernetes, run.uses_images, run.image_registry, reader)
         choice = read_vendor_choice(reader)
         settings = read_cases(reader, only_cases, choice.vendor)
         sections = vendor_sections(reader, choice, self.machine.vendors)

@@ -43,8 +43,10 @@ class KubernetesHosts:
     ) -> None:
         self._settings, self._run, self._workers = settings, run, workers
         self._kubectl = Kubectl(settings.namespace, settings.context)
-        label = f"{LABEL_JOB}={settings.job}" if settings.job else f"{LABEL_RUN}={run}"
-        self._selector, self._avoided = label, set[str]()
+        job, self._avoided = settings.job, set[str]()
+        self._selector = f"{LABEL_JOB}={job}" if job else f"{LABEL_RUN}={run}"
+        by_name = [f"{kind}/{job}" for kind in KINDS]
+        self._all = by_name if job else [",".join(KINDS), f"--selector={self._selector}"]
 
     def planned(self, case: CasePlan) -> tuple[Host, ...]:
         """None: Kubernetes names them."""
@@ -76,7 +78,7 @@ class KubernetesHosts:
 
     async def close(self) -> None:
         """Delete what was made for the run, and wait until it is gone. Idempotent."""
-        await self._kubectl.remove(self._selector, KINDS, DELETE_S)
+        await self._kubectl.remove(*self._all, wait_s=DELETE_S)
 
     async def _job_for(self, case: CasePlan) -> str:
         """The name of the job whose pods the round gets."""

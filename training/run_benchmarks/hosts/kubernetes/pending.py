@@ -46,6 +46,7 @@ class Pending:
         while True:
             pods = sorted(await self._kubectl.pods(self._selector), key=lambda pod: pod.index)
             if [pod.index for pod in pods if pod.is_ready] == [*range(self._count)]:
+                self._see_one_image(pods)
                 return tuple(pods)
             why = await self._why(pods)
             self._say(pods, why)
@@ -76,7 +77,7 @@ class Pending:
         events = (await self._kubectl.events_of(self._job))[-MOST_EVENTS:]
         refused = [event for event in events if REFUSED in event]
         if refused:
-            remedy = "see what the namespace allows: `kubectl describe namespace`; the pods keep to the standard `restricted`"
+            remedy = "`kubectl describe namespace` shows what it allows; the pods keep to the standard `restricted`"
             raise self._refused(f"the cluster makes no pods: {refused[0]}", remedy)
         return "it has no pods: " + ("; ".join(events) or "and no events say why")
 
@@ -88,6 +89,13 @@ class Pending:
         self._pulling_failed_at = self._pulling_failed_at or now
         if now - self._pulling_failed_at > PULL_PATIENCE_S:
             raise self._refused(f"the image cannot be pulled: {why}", PULL_REMEDY)
+
+    def _see_one_image(self, pods: Sequence[Pod]) -> None:
+        images = {pod.spec.node_name or pod.name: pod.image for pod in pods}
+        if len(set(images.values())) > 1:
+            listed = ", ".join(f"{node} {image}" for node, image in images.items())
+            remedy = "name the image by its digest, or by a tag that is never moved"
+            raise self._refused(f"its pods run different images: {listed}", remedy)
 
     def _say(self, pods: Sequence[Pod], why: str) -> None:
         ready = sum(pod.is_ready for pod in pods)

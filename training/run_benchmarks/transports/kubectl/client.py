@@ -43,12 +43,14 @@ class Kubectl:
         documents = "\n---\n".join(map(json.dumps, manifests))
         await self.ask("apply", *options, "--filename=-", stdin=documents.encode())
 
-    async def remove(self, selector: str, kinds: Sequence[str], wait_s: float) -> None:
-        """Delete all that has the labels, and wait until it is gone; what is not there is gone already."""
+    async def remove(self, *which: str, wait_s: float) -> None:
+        """Delete objects, and wait until they are gone; what is not there is gone already.
+
+        Args:
+            which: `job/NAME`, or kinds and a selector, as kubectl takes them.
+        """
         limits = (f"--timeout={wait_s:g}s", "--cascade=foreground", "--ignore-not-found")
-        await self.ask(
-            "delete", ",".join(kinds), f"--selector={selector}", *limits, timeout=wait_s + ANSWER_S
-        )
+        await self.ask("delete", *which, *limits, timeout=wait_s + ANSWER_S)
 
     async def pods(self, selector: str) -> tuple[Pod, ...]:
         """The pods that have the labels."""

@@ -53,6 +53,7 @@ class _State:
 @model(frozen=True, config=_CAMEL)
 class _Container:
     state: _State = field(default_factory=_State)
+    image_id: Text = Field(default="", validation_alias="imageID")
 
 
 @model(frozen=True, config=_CAMEL)
@@ -110,6 +111,11 @@ class Pod:
         """The job that it belongs to; empty where it belongs to none."""
         name = self.metadata.labels.get("batch.kubernetes.io/job-name", "")
         return name if re.fullmatch(r"[a-z0-9-]{1,63}", name) else ""
+
+    @property
+    def image(self) -> str:
+        """What it runs, by its digest; empty where that is not told."""
+        return next((each.image_id for each in self.status.container_statuses), "")
 
     @property
     def is_ready(self) -> bool:
