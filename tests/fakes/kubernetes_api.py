@@ -146,12 +146,7 @@ class KubernetesApi:
             if plural == "jobs":
                 await run_in_threadpool(self._make_pods, made)
             return JSONResponse(made, 201)
-        labels = dict(
-            each.split("=", 1) for each in request.query_params.get("labelSelector", "").split(",") if each
-        )
-        fields = dict(
-            each.split("=", 1) for each in request.query_params.get("fieldSelector", "").split(",") if each
-        )
+        labels, fields = (_selector(request, name) for name in ("labelSelector", "fieldSelector"))
         items = [each for each in self.of_kind(plural) if _matches(each, labels, fields)]
         version = next(name for name, kinds in KINDS.items() if plural in kinds)
         return JSONResponse(
@@ -316,15 +311,18 @@ def _resources(version: str) -> Object:
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources}
 
 
+def _selector(request: Request, name: str) -> dict[str, str]:
+    """Key -> the value that it has to have; empty for any."""
+    parts = (each.partition("=") for each in request.query_params.get(name, "").split(",") if each)
+    return {key: value for key, _, value in parts}
+
+
 def _matches(item: Object, labels: dict[str, str], fields: dict[str, str]) -> bool:
     own = item["metadata"].get("labels", {})
-    wanted = {
-        "metadata.name": item["metadata"]["name"],
-        "involvedObject.name": item.get("involvedObject", {}).get("name"),
-    }
-    return all(own.get(key) == value for key, value in labels.items()) and all(
-        wanted.get(key) == value for key, value in fields.items()
-    )
+    about = item.get("involvedObject", {}).get("name")
+    wanted = {"metadata.name": item["metadata"]["name"], "involvedObject.name": about}
+    has_labels = all(key in own and value in ("", own[key]) for key, value in labels.items())
+    return has_labels and all(wanted.get(key) == value for key, value in fields.items())
 
 
 def _job_of(pod: Object) -> str:

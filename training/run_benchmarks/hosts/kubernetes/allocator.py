@@ -61,15 +61,11 @@ class KubernetesHosts:
         """The pods of a job: those that are there, where the round had some before it was taken up."""
         keeping: asyncio.Task[None] | None = None
         try:
-            job = await self._job_for(case)
-            count, limit_s = case.settings.nnodes, self._settings.pending_limit
-            pods = await Pending(self._kubectl, job, self._selector, count, limit_s).ready()
+            job, pods = await self._job_and_pods(case)
             hosts = hosts_of(pods, job, self._kubectl)
             LOGGER.info(f"Kubernetes' job {job} runs on {', '.join(host.name for host in hosts)}")
             keeping = asyncio.create_task(_keep(hosts))
             yield Allocation(hosts, PodTenure(self._kubectl, job, self._selector, pods))
-        except CommandError as error:
-            raise AllocationError(error.message, where=error.where, remedy=error.remedy) from error
         finally:
             if keeping:
                 keeping.cancel()
@@ -79,6 +75,15 @@ class KubernetesHosts:
     async def close(self) -> None:
         """Delete what was made for the run, and wait until it is gone. Idempotent."""
         await self._kubectl.remove(*self._all, wait_s=DELETE_S)
+
+    async def _job_and_pods(self, case: CasePlan) -> tuple[str, tuple[Pod, ...]]:
+        """A job, with its pods by their index, all of which run."""
+        count, limit_s = case.settings.nnodes, self._settings.pending_limit
+        try:
+            job = await self._job_for(case)
+            return job, await Pending(self._kubectl, job, self._selector, count, limit_s).ready()
+        except CommandError as error:
+            raise AllocationError(error.message, where=error.where, remedy=error.remedy) from error
 
     async def _job_for(self, case: CasePlan) -> str:
         """The name of the job whose pods the round gets."""
