@@ -1,9 +1,9 @@
 """FAKE: the API server of a Kubernetes cluster and its Job controller, for the real `kubectl` to talk to.
 
 It keeps objects, answers what kubectl asks for apply, get, delete and exec (WebSockets, v5.channel.k8s.io), and makes
-the pods of an Indexed Job; what a pod is made of, and whether it can start, its `Kubelet` says. What is made must be
-valid by Kubernetes' own schemas; roles and Pod Security Standards are not enforced. It runs in a thread, over plain
-HTTP on 127.0.0.1.
+the pods of an Indexed Job, and of no other; what a pod is made of, and whether it can start, its `Kubelet` says. What
+is made must be valid by Kubernetes' own schemas; roles and Pod Security Standards are not enforced. It runs in a
+thread, over plain HTTP on 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class KubernetesApi:
             self.applied.append(json.loads(json.dumps(made)))
             self.objects[plural, made["metadata"]["name"]] = made
             made["metadata"] |= {"uid": "0", "namespace": request.path_params["ns"]}
-            if plural == "jobs":
+            if plural == "jobs" and made["spec"].get("completionMode") == "Indexed":
                 await run_in_threadpool(self._make_pods, made)
             return JSONResponse(made, 201)
         labels, fields = (_selector(request, name) for name in ("labelSelector", "fieldSelector"))

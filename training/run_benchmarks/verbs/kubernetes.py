@@ -61,9 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
         asyncio.run(Kubectl(settings.namespace, settings.context).apply(manifests))
         put(_what_next(case))
         return ExitCode.SUCCESS
-    import yaml
+    from run_benchmarks.hosts.kubernetes.manifests import as_yaml
 
-    put(yaml.safe_dump_all(manifests, sort_keys=False, allow_unicode=True).rstrip())
+    put(as_yaml(manifests))
     return ExitCode.SUCCESS
 
 

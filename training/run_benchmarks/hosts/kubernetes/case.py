@@ -21,9 +21,9 @@ def image_of(plan: Plan, settings: KubernetesSettings, case: CasePlan) -> str:
 
 
 def workers_of(plan: Plan, settings: KubernetesSettings, case: CasePlan, name: str, run: str = "") -> Workers:
-    """The workers of a case under a name; `run`: the uid that they are labelled with, if that is known."""
-    labels = {LABEL_RUN: run} if run else {}
-    return Workers(settings, case, image_of(plan, settings, case), plan.run.shm_size, name, labels)
+    """The workers of a round of a case under a name or, where no run has made them (its uid), of all its rounds."""
+    labels, rounds = ({LABEL_RUN: run}, 1) if run else ({}, case.settings.repeat)
+    return Workers(settings, case, image_of(plan, settings, case), plan.run.shm_size, name, labels, rounds)
 
 
 def name_of(case: CasePlan) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 from run_benchmarks.plan.kubernetes import KubernetesSettings
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.transports.kubectl import CONTAINER
@@ -20,14 +22,16 @@ Manifest = dict[str, Any]
 KINDS = ("jobs", "services")  # of what is made for a case
 LABEL_CASE, LABEL_JOB = "flagperf.case", "flagperf.job"
 ALIVE = "/tmp/flagperf-alive"  # noqa: S108 - in a pod, where all is the one user's
-# Beside the deadline of the case: for its image, data, logs.
+# Beside the deadline of a round: for its code, data, logs.
 RESERVE_S = 3600
 PODS_KEPT_S = 600  # after their end, for who wants to look at them
-LOOK_S = 10
-# $0: a file that the controller touches; $1: seconds. Where no controller has touched it for so long, the pod ends.
+LOOK_S, PROBE_S = 10, 2
+# $0: a file that the controller touches; $1: seconds. Where no controller has touched it for so long, the pod ends. $2:
+# so many seconds more at first, in which other pods of the job may be pending.
 HOLD = (
-    'trap "exit 0" TERM; touch "$0"; while [ $(($(date +%s) - $(stat -c %Y "$0"))) -lt "$1" ]; do '
-    f'sleep {LOOK_S} & wait $!; done; echo "no controller for $1 s"'
+    'trap "exit 0" TERM; touch -d "@$(($(date +%s) + $2))" "$0"; '
+    'while [ $(($(date +%s) - $(stat -c %Y "$0"))) -lt "$1" ]; '
+    f'do sleep {LOOK_S} & wait $!; done; echo "no controller for $1 s"'
 )
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 # Units of container engines' sizes -> those of Kubernetes.
@@ -43,6 +47,7 @@ class Workers:
     """The service and the job of one case.
 
     name: of both; a DNS label. labels: by which they are found. shm_size: of each pod's /dev/shm, as engines write it.
+    rounds: so many of the case run in its pods.
     """
 
     settings: KubernetesSettings
@@ -51,6 +56,7 @@ class Workers:
     shm_size: str
     name: str
     labels: Mapping[str, str]
+    rounds: int = 1
 
     def manifests(self, avoided: Collection[str] = ()) -> list[Manifest]:
         """Both of them; no pod comes to a node that is `avoided`."""
@@ -62,7 +68,9 @@ class Workers:
             "parallelism": count,
             "completionMode": "Indexed",
             "backoffLimit": 0,
-            "activeDeadlineSeconds": round(self.case.deadline_s + self.settings.pending_limit) + RESERVE_S,
+            "activeDeadlineSeconds": round(
+                self.settings.pending_limit + self.rounds * (self.case.deadline_s + RESERVE_S)
+            ),
             "ttlSecondsAfterFinished": PODS_KEPT_S,
             "template": {
                 "metadata": _without_empty(
@@ -113,17 +121,23 @@ class Workers:
         mounts += [{"name": f"claim-{number}", "mountPath": path} for number, path in enumerate(claims)]
         # a peer's name is known when the round begins, and not a moment later
         probe = {"exec": {"command": ["getent", "hosts", f"{self.name}-0.{self.name}"]}}
+        patience_s = round(settings.pending_limit)
         return _without_empty(
             {
                 "name": CONTAINER,
                 "image": self.image,
-                "command": ["sh", "-c", HOLD, ALIVE, f"{settings.abandoned_after:.0f}"],
+                "command": ["sh", "-c", HOLD, ALIVE, f"{settings.abandoned_after:.0f}", f"{patience_s}"],
                 "workingDir": "/",
                 "env": [{"name": name, "value": value} for name, value in env.items()],
                 "resources": _without_empty({"requests": limits, "limits": limits}),
                 "securityContext": RESTRICTED,
                 "volumeMounts": mounts,
-                "startupProbe": {**probe, "periodSeconds": 2, "timeoutSeconds": 5, "failureThreshold": 90},
+                "startupProbe": {
+                    **probe,
+                    "periodSeconds": PROBE_S,
+                    "timeoutSeconds": 5,
+                    "failureThreshold": patience_s // PROBE_S + 30,
+                },
             }
         )
 
@@ -132,6 +146,27 @@ def made(version: str, kind: str, name: str, labels: Mapping[str, str], **conten
     """An object."""
     metadata = {"name": name, "labels": dict(labels)}
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **content}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what stands twice twice, and the lines of a text as lines."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """What is the same object is no alias: a reader wants to see it."""
+        return True
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        """A text; of several lines as a block."""
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+
+
+def as_yaml(manifests: Sequence[Manifest]) -> str:
+    """The objects as kubectl reads them."""
+    text: str = yaml.dump_all(manifests, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    return text.rstrip()
 
 
 def label_value(text: str) -> str:
@@ -149,6 +184,7 @@ def secure_pod(user: int) -> Manifest:
         "runAsUser": user,
         "runAsGroup": user,
         "fsGroup": user,
+        "fsGroupChangePolicy": "OnRootMismatch",  # else all files of a claim are touched before a pod starts
         "seccompProfile": {"type": "RuntimeDefault"},
     }
 
