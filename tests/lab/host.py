@@ -57,13 +57,20 @@ class Host:
     def running(self) -> bool:
         return bool(self.cgroup.pids())
 
-    def configure(self, shares: Iterable[tuple[Path, str]], dockerd_options: Iterable[str]) -> None:
+    def configure(
+        self,
+        shares: Iterable[tuple[Path, str]],
+        common: Iterable[tuple[Path, str]],
+        dockerd_options: Iterable[str],
+    ) -> None:
         """Notes what every start of the host needs.
 
-        `shares`: pairs of a folder of this machine and the path at which the host sees it, read-only.
+        `shares`: pairs of a folder of this machine and the path at which the host sees it, read-only; `common`: pairs
+        of a folder that it also writes to.
         """
         settings = {
             "SHARES": "\n".join(f"{source}\t{target}" for source, target in shares),
+            "COMMON": "\n".join(f"{source}\t{target}" for source, target in common),
             "DOCKERD_OPTIONS": " ".join(dockerd_options),
         }
         (self.folder / "settings.json").write_text(json.dumps(settings))

@@ -42,6 +42,9 @@ bind_read_only() {
 while IFS=$'\t' read -r source target; do
   [ -z "$source" ] || bind_read_only "$source" "./$target"
 done <<<"$SHARES"
+while IFS=$'\t' read -r source target; do
+  [ -z "$source" ] || { mkdir -p "./$target" && mount --bind "$source" "./$target"; }
+done <<<"$COMMON"
 
 hostname "$name"
 pivot_root . run/old
@@ -49,7 +52,7 @@ umount --lazy /run/old
 rmdir /run/old
 
 # A clean environment: a host knows nothing of the shell that made the lab.
-export -n CGROUP_FILES SHARES INSIDE
+export -n CGROUP_FILES SHARES COMMON INSIDE
 # shellcheck disable=SC2086 # the options are words
 dockerd --host=unix:///run/docker.sock --cgroup-parent="/$CGROUP" --exec-opt=native.cgroupdriver=cgroupfs \
   $DOCKERD_OPTIONS >/var/log/dockerd.log 2>&1 &

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 from tests.lab import cgroup, images, network, podman
 from tests.lab.access import Access
@@ -29,6 +30,14 @@ from tests.lab.sweeping import sweep, sweep_abandoned
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
+class Common(NamedTuple):
+    """A folder of this machine that these hosts see at the path `target` and write to, as a network file system is."""
+
+    source: Path
+    target: str
+    hosts: Sequence[int]
+
+
 class Lab:
     """Hosts h1 to h`hosts`, up between `__enter__` and `__exit__` (or `up` and `down`).
 
@@ -36,6 +45,7 @@ class Lab:
         hosts: how many.
         images: names of images of this machine's engine that the hosts have from the start.
         share: folders of this machine that the hosts see at the same path, read-only.
+        common: folders that some of them share.
         hide: paths of this machine that the hosts do not see: by default the checkout, so that a host has
             only what was deployed to it.
         dockerd_options: further options of the hosts' engines.
@@ -48,6 +58,7 @@ class Lab:
         *,
         images: Sequence[str] = (),
         share: Sequence[Path | str] = (),
+        common: Sequence[Common] = (),
         hide: Sequence[Path | str] = (CHECKOUT,),
         dockerd_options: Sequence[str] = (),
         wait_seconds: float = 900.0,
@@ -57,6 +68,7 @@ class Lab:
         self.hosts: list[Host] = []
         self._images = tuple(images)
         self._share = tuple(Path(path) for path in share)
+        self._common = tuple(common)
         self._hide = tuple(str(path) for path in hide)
         self._dockerd_options = tuple(dockerd_options)
         self._wait_seconds = wait_seconds
@@ -143,7 +155,8 @@ class Lab:
             disk.hide(path)
         self._access.admit_to(disk, host.name, host.address)
         network.plug_in(self.place, index, host.namespace)
-        host.configure([*layers, *((path, str(path)) for path in self._share)], self._dockerd_options)
+        common = [(each.source, each.target) for each in self._common if index in each.hosts]
+        host.configure([*layers, *((path, str(path)) for path in self._share)], common, self._dockerd_options)
         return host
 
     def _hosts_file(self) -> str:

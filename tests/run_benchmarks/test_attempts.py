@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from run_benchmarks import attempts, round_end, runner
+from run_benchmarks import attempts, round, round_end, runner
 from run_benchmarks.attempts import attempts_in
+from run_benchmarks.hosts.base import Host
 from run_benchmarks.journal import kept_folders
 from run_benchmarks.leaving import leave
+from run_benchmarks.names import Node
 from run_benchmarks.reading import parsed
 from run_benchmarks.results.folder import RoundKey, open_folder
 from run_benchmarks.results.round_result import RoundResult
@@ -93,6 +95,29 @@ def test_a_spare_takes_the_place_of_a_lost_host(tmp_path: Path, log_lines: LogLi
     folder = open_folder(tmp_path / "result" / RUN.name)
     assert [key.number for key in folder.rounds] == [1]
     assert attempts.on_present_hosts(session, session.plan.cases[0]).hosts == (FIRST, SPARE)
+
+
+def test_nothing_is_made_before_all_hosts_have_forgotten_the_earlier_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both hosts have one work folder, as by NFS: what one makes is a part of the run that the other forgets."""
+    forget = round.forget_attempt
+
+    async def slow_on_one(session: Session, host: Host, node: Node) -> None:
+        await asyncio.sleep(1.0 * node.rank)
+        await forget(session, host, node)
+
+    monkeypatch.setattr(round, "forget_attempt", slow_on_one)
+    runtime = Broken({FIRST: lost(FIRST)})
+    started: list[bool] = []
+
+    async def start(transport: Any, unit: Any) -> None:
+        started.extend(Path(mount.host).is_dir() for mount in unit.mounts if not mount.read_only)
+        await Broken.start(runtime, transport, unit)
+
+    monkeypatch.setattr(runtime, "start", start)
+    run(make_session(tmp_path, runtime))
+    assert len(started) == 8 and all(started), "two units on two hosts, twice, each with its folder"
 
 
 def test_without_a_spare_the_round_runs_on_the_same_hosts_as_often_as_it_may(tmp_path: Path) -> None:

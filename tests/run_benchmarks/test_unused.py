@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,7 +23,7 @@ from run_benchmarks.runtimes.engine import engine_of
 from run_benchmarks.runtimes.process import ProcessRuntime
 from run_benchmarks.stages.deploy import deploy_tree
 from run_benchmarks.transports.local import LocalTransport
-from run_benchmarks.unused import CHECKPOINTS, DAY_S, IMAGES, TREES, Item, Needs, item_of, remove_items
+from run_benchmarks.unused import CHECKPOINTS, DAY_S, IMAGES, TREES, Held, Item, Needs, item_of, remove_items
 from tests.fakes.transports import AnsweringHost
 from tests.ports import reserved_port
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
@@ -168,8 +169,8 @@ def test_checkpoints_that_a_killed_run_went_on_from_go_by_name(tmp_path: Path) -
     (tmp_path / name).mkdir()
     Journal(tmp_path / name / JOURNAL).close()
     needs = Needs(tmp_path, named=UID, continued={UID: (name,)})
-    assert needs.keeps(item, []) == ""
-    assert name in replace(needs, named="").keeps(item, [])
+    assert needs.keeps(item, Held()) == ""
+    assert name in replace(needs, named="").keeps(item, Held())
 
 
 def test_what_a_run_of_today_would_use_stays(run: WholeRun, of_old: None) -> None:
@@ -221,16 +222,51 @@ def test_a_round_that_sees_its_tree_marks_it_as_used(run: WholeRun) -> None:
 def test_why_something_stays(item: Item, reason: str, tmp_path: Path) -> None:
     needs = Needs(tmp_path, images=("flagperf/b:0123456789ab",))
     ended = UnitState("flagperf-x", {"flagperf.run": UID}, running=False)
-    assert needs.keeps(item, [ended]) == reason
-    assert needs.keeps(item, [replace(ended, running=True)]) == f"units of {UID} still run here"
-    assert replace(needs, going_on=("run20260102030405",)).keeps(item, []) == "run20260102030405 goes on"
+    assert needs.keeps(item, Held(units=[ended])) == reason
+    assert needs.keeps(item, Held(units=[replace(ended, running=True)])) == f"units of {UID} still run here"
+    assert replace(needs, going_on=("run20260102030405",)).keeps(item, Held()) == "run20260102030405 goes on"
 
 
 def test_checkpoints_stay_while_their_run_has_a_unit(tmp_path: Path) -> None:
     item = Item(CHECKPOINTS, UID, 1, 2 * DAY_S)
     unit = UnitState("flagperf-x", {"flagperf.run": UID}, running=True)
-    assert Needs(tmp_path, named=UID).keeps(item, [unit]) == "its units still run here"
-    assert Needs(tmp_path, named=UID).keeps(item, []) == ""
+    assert Needs(tmp_path, named=UID).keeps(item, Held(units=[unit])) == "its units still run here"
+    assert Needs(tmp_path, named=UID).keeps(item, Held()) == ""
+
+
+def test_checkpoints_stay_while_their_run_has_a_unit_on_another_host(tmp_path: Path) -> None:
+    """On a file system that both see, but only one of them runs it."""
+    item = Item(CHECKPOINTS, UID, 1, 2 * DAY_S)
+    unit = UnitState("flagperf-x", {"flagperf.run": UID}, running=True)
+    assert Needs(tmp_path, named=UID).keeps(item, Held(), [unit]) == "its units still run here"
+    other = replace(unit, labels={"flagperf.run": OTHER})
+    assert Needs(tmp_path, named=UID).keeps(item, Held(), [other]) == ""
+
+
+def test_code_stays_while_a_run_writes_its_logs_beside_it(
+    run: WholeRun, of_old: None, capsys: Capture
+) -> None:
+    """Its units may run on another host, which shares the work folder and is none of this configuration's."""
+    log = (
+        run.host
+        / "runs"
+        / OTHER
+        / "run20260102030406"
+        / "case"
+        / "round1"
+        / "h7_noderank0"
+        / "mem_monitor.log"
+    )
+    log.parent.mkdir(parents=True)
+    log.write_text("a sample\n")
+    before = left(run)
+    assert run.main("cleanup", "--unused", "--yes") == 0
+    assert f"kept: logs of {OTHER} are being written here" in capsys.readouterr().out
+    assert left(run) == before
+    an_hour_ago = log.stat().st_mtime - 60 * unused.WRITTEN_MIN - 120
+    os.utime(log, (an_hour_ago, an_hour_ago))
+    assert run.main("cleanup", "--unused", "--yes") == 0
+    assert before - left(run) == {TREE, ASIDE, CUT_OFF, COPY}
 
 
 @pytest.mark.parametrize("name", ["..", "tree-*", "/etc", f"../{TREE}", f"{TREE}/..", "run*"])

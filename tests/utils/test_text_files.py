@@ -19,6 +19,7 @@ from utils.text_files import (
     last_lines_of,
     lines_of,
     marked_lines_of,
+    matching,
     one_line,
     printable,
 )
@@ -107,3 +108,17 @@ def test_a_text_of_any_length_is_broken_into_lines() -> None:
     lines = text_files.filled("word " * 10**6, 80, "  ").splitlines()
     assert max(map(len, lines)) <= 80 and lines[1].startswith("  word")
     assert lines[-1].endswith("(5000000 characters in all)")
+
+
+def test_a_folder_that_goes_away_while_it_is_searched_has_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rank0.out.log").touch()
+    assert matching(tmp_path, "rank*.log") == [tmp_path / "rank0.out.log"]
+
+    def gone(*_: object, **__: object) -> None:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr("os.scandir", gone)
+    monkeypatch.setattr("os.listdir", gone)
+    assert matching(tmp_path, "*/*") == []

@@ -25,7 +25,7 @@ from run_benchmarks.stages.run_folder import left_folders_argv
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport, checked
 from run_benchmarks.transports.kubectl.client import Kubectl
-from run_benchmarks.unused import Item, Needs, items_on, remove_items
+from run_benchmarks.unused import Held, Item, Needs, held_by, remove_items
 from utils.errors import FlagPerfError
 
 T = TypeVar("T")
@@ -96,17 +96,23 @@ async def survey(cluster: ClusterSettings, run: RunSettings, needs: Needs | None
         return Survey({cluster.scheduler: await _pods(cluster.kubernetes)}, "pods of runs in the namespace")
     runtime, work = open_runtime(run), work_folder(run)
     pip, runs = f"{work}/pip", f"{work}/runs"
-    kept: dict[str, Mapping[Item, str]] = {}
+    held: dict[str, Held] = {}
 
     async def look(transport: Transport) -> dict[str, Leftovers]:
         with runtime.cleaning_up(transport.host):
             units = await runtime.list_units(transport)
         pip_folders, copies, logs = [await _folders(transport, folder) for folder in (pip, work, runs)]
         if needs:
-            kept[transport.host] = {item: needs.keeps(item, units) for item in await items_on(transport, run)}
+            held[transport.host] = await held_by(transport, run, units)
         return _by_run(units, pip_folders, copies, logs)
 
     hosts = await _on_hosts(cluster, look)
+    units = [unit for of_host in held.values() for unit in of_host.units]
+    kept = {
+        host: {item: needs.keeps(item, of_host, units) for item in of_host.items}
+        for host, of_host in held.items()
+        if needs
+    }
     return Survey(hosts, f"{runtime.units_seen}; {pip}; {runs}; {work}/copy-*", kept)
 
 

@@ -16,7 +16,7 @@ from run_benchmarks.attempts import attempts_in, bring_late_logs, is_repeated
 from run_benchmarks.failures import StageFailed, TakenAway, failure_on, interrupted
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.health import report_health, unhealthy
-from run_benchmarks.hosts.base import AllocationError, Host
+from run_benchmarks.hosts.base import Host
 from run_benchmarks.hosts.granted import Tenure
 from run_benchmarks.judging import judge_round
 from run_benchmarks.leaving import forget_attempt, leave
@@ -29,6 +29,7 @@ from run_benchmarks.results.round_result import Observation, RoundResult, bounde
 from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round_clocks import read_begin
 from run_benchmarks.round_end import RoundEnd
+from run_benchmarks.round_hosts import granted, unless_taken_away
 from run_benchmarks.round_image import provide_image
 from run_benchmarks.round_meters import start_meters
 from run_benchmarks.round_state import RoundState, has_record, write_observation
@@ -37,13 +38,13 @@ from run_benchmarks.round_watch import ended_unwatched, watch_round
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.checkpoints import make_checkpoint_folders
-from run_benchmarks.stages.deploy import deploy_tree, pass_tree_on
+from run_benchmarks.stages.deploy import bring_tree, deploy_tree
 from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
+from run_benchmarks.stages.file_systems import shared_file_systems
 from run_benchmarks.stages.passing import Site
 from run_benchmarks.stages.preflight import preflight
 from run_benchmarks.stages.run_folder import make_node_folder
 from run_benchmarks.stages.watch_first import out_of_reach
-from run_benchmarks.taken_away import unless_taken_away
 from run_benchmarks.transports.backoff import TRANSFER_PAUSES_S, is_passing, with_backoff
 from run_benchmarks.transports.base import Transport, checked
 from run_benchmarks.unforeseen import log_traceback
@@ -143,7 +144,9 @@ class Round:
     async def _launch(self) -> None:
         await self._check_new_hosts()
         with self._stage(Stage.DEPLOY):
-            await self._pass_tree_on()
+            # on all, before anything is made: hosts that share a work folder would forget what is another's
+            await self._everywhere(self._forget_earlier)
+            await self._bring_tree()
             await self._everywhere(self._prepare_host)
         with self._stage(Stage.IMAGE):
             await provide_image(self.session, self.state, self.hosts)
@@ -226,16 +229,8 @@ class Round:
 
     async def _acquire(self, held: AsyncExitStack) -> None:
         state, case = self.state, self.state.case
-        try:
-            allocation = await held.enter_async_context(self.session.allocator.acquire(case))
-        except AllocationError as error:
-            if error.end:
-                raise TakenAway(Stage.ACQUIRE, error.end) from error
-            raise StageFailed(failure_on(error.where, Stage.ACQUIRE, error)) from error
+        allocation = await granted(self.session.allocator, case, held)
         self.hosts, self.tenure = allocation.hosts, allocation.tenure
-        if len(self.hosts) != case.settings.nnodes:
-            message = f"hosts granted: {len(self.hosts)}, nodes of the case: {case.settings.nnodes}"
-            raise StageFailed(failure_on("", Stage.ACQUIRE, AllocationError(message)))
         names = tuple(host.name for host in self.hosts)
         state.case = replace(case, hosts=names)
         state.nodes = nodes_of(state.case, state.number)
@@ -265,17 +260,21 @@ class Round:
             if failure:
                 raise StageFailed(failure)
 
-    async def _pass_tree_on(self) -> None:
-        session, settings = self.session, self.session.plan.run
+    async def _forget_earlier(self, node: Node) -> None:
+        if self._is_anew or self.state.attempts:
+            await bring_late_logs(self.session, self._transport(node), node)
+            await forget_attempt(self.session, self.hosts[node.rank], node)
+
+    async def _bring_tree(self) -> None:
+        session, state, settings = self.session, self.state, self.session.plan.run
+        work, uid = session.paths.work, session.run.uid
+        state.file_systems = await shared_file_systems(self.hosts, work, uid)
         python = "python3" if settings.uses_images else settings.process_python
-        site = Site(session.paths.work, session.run.uid, python)
-        await pass_tree_on(self.hosts, session.tree, session.paths, site)
+        site = Site(work, uid, python, state.file_systems)
+        state.notes += await bring_tree(self.hosts, session.tree, session.paths, site)
 
     async def _prepare_host(self, node: Node) -> None:
         session, transport = self.session, self._transport(node)
-        if self._is_anew or self.state.attempts:
-            await bring_late_logs(session, transport, node)
-            await forget_attempt(session, self.hosts[node.rank], node)
         deploy = partial(deploy_tree, transport, session.tree, session.paths)
         self.state.notes += await with_backoff(deploy, TRANSFER_PAUSES_S, is_passing)
         await make_node_folder(transport, session.paths, node)

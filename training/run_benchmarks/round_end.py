@@ -104,9 +104,9 @@ class RoundEnd:
             folder = below_work(paths, paths.node(node))
             # none where the round ended before this node had a folder
             transport, sharing = self._transport(node), len(self.state.nodes)
-            again = self.state.is_taken_up
+            again, near = self.state.is_taken_up, self.state.file_systems.reader(node.host)
             left_out = await collect_folder(
-                transport, paths.work, folder, target, timeout, sharing, is_again=again
+                transport, paths.work, folder, target, timeout, sharing, is_again=again, near=near
             )
             self._note_left_out(node, left_out or ())
 

@@ -31,9 +31,8 @@ async def provide_image(session: Session, state: RoundState, hosts: Sequence[Hos
     sites = {host: _build_site(session, host, image.tag) for host in transports}
     log_dir = session.log_dir / state.case.settings.name
     addresses = {host.name: host.address for host in hosts}
-    stage = ImageStage(
-        session.images, transports, sites, image, run.pip, run.image_distribution, log_dir, addresses
-    )
+    where = (log_dir, addresses, state.file_systems)
+    stage = ImageStage(session.images, transports, sites, image, run.pip, run.image_distribution, *where)
     try:
         images = await stage.run()
         state.images = {host: image.id for host, image in images.items()}

@@ -23,6 +23,7 @@ from run_benchmarks.results.provenance import Origin
 from run_benchmarks.results.round_result import Attempt, Observation, RoundResult, write_json
 from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.run_log import LOGGER
+from run_benchmarks.stages.file_systems import FileSystems
 from run_benchmarks.stages.watch import Outcome
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import TransportError
@@ -45,6 +46,7 @@ class RoundState:
     attempts: those before this one.
     clocks: by node rank; none before the launch. meters: what reads those outside the nodes.
     allocation: the scheduler's job that the hosts are of.
+    file_systems: which of the hosts see one work folder, as far as that is known.
     """
 
     case: CasePlan
@@ -73,6 +75,7 @@ class RoundState:
     meters: MeterReadings | None = None
     allocation: GrantedJob | None = None
     training: TrainingState = field(default_factory=TrainingState)
+    file_systems: FileSystems = field(default_factory=FileSystems)
 
     @classmethod
     def taken_up(cls, case: CasePlan, so_far: RoundSoFar) -> RoundState:

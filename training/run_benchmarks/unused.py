@@ -2,13 +2,14 @@
 
 None of it is removed while it may be needed: a run that goes on is told by its units, by the lock of its journal, and
 by what was used within a day, which is how a run shows itself whose controller is on another machine and has no
-unit running just now. Only what has a name or a label of ours, where we make it, is looked at; no link is followed.
+unit running just now. Where hosts share a work folder, whose units may run on another one, it is told by its logs too:
+they are being written. Only what has a name or a label of ours, where we make it, is looked at; no link is followed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -28,17 +29,23 @@ from utils.numbers import whole
 
 DAY_S = 24 * 3600
 LOOKING_S, REMOVING_S = 300.0, 600.0
-TREES, COPIES, IMAGES, CHECKPOINTS = "code", "copy", "image", "checkpoints"
+TREES, COPIES, IMAGES, CHECKPOINTS, LOGS = "code", "copy", "image", "checkpoints", "logs"
+WRITTEN_MIN = (
+    60  # logs that were written so recently are those of a run that goes on: its monitors write all the time
+)
 # As it is deployed, as it was put aside, and as it is left by a deployment that was cut off.
 TREE_NAME = re.compile(r"tree-([0-9a-f]{16})(\.altered|\.[A-Za-z0-9]{6})?", re.ASCII)
 NAMES = {TREES: TREE_NAME, COPIES: COPY_NAME, CHECKPOINTS: RUN_UID}
 # $0: the work folder, $1: CHECKPOINT_PATH or nothing. A line each: kind, name, KiB, seconds since its last use. A tree
-# is used when a round has seen that it is whole; checkpoints when one was written. Both need not be there.
+# is used when a round has seen that it is whole; checkpoints when one was written. Both need not be there. Of runs'
+# logs those are listed that are being written.
 LIST = (
     "export LC_ALL=C; now=$(date +%s); "
     'row() { printf "%s\\t%s\\t%s\\t%s\\n" "$1" "${2##*/}" "$(du -sk "$2" 2>/dev/null | cut -f 1)" "$((now - $3))"; }; '
     f'for kind in "{TREES} tree" "{COPIES} copy"; do for d in "$0"/"${{kind#* }}"-*; do '
     '[ -d "$d" ] && [ ! -L "$d" ] && row "${kind% *}" "$d" "$(stat -c %Z "$d")"; done; done; '
+    'for d in "$0"/runs/run*; do [ -d "$d" ] && [ ! -L "$d" ] && '
+    f'[ "$(find "$d" -type f -mmin -{WRITTEN_MIN} -print -quit 2>/dev/null)" ] && row {LOGS} "$d" "$now"; done; '
     '[ -z "$1" ] || for d in "$1"/run*; do [ -d "$d" ] && [ ! -L "$d" ] && '
     f'row {CHECKPOINTS} "$d" "$(find "$d" -printf "%C@\\n" 2>/dev/null | sort -n | tail -n 1 | cut -d . -f 1)"; '
     "done; exit 0"
@@ -63,6 +70,15 @@ class Item:
 
 
 @dataclass(frozen=True)
+class Held:
+    """What a host holds: items; FlagPerf's units; written: the uids of runs whose logs are being written."""
+
+    items: Sequence[Item] = ()
+    units: Sequence[UnitState] = ()
+    written: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Needs:
     """What keeps items, beside their age.
 
@@ -78,10 +94,11 @@ class Needs:
     named: str = ""
     continued: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-    def keeps(self, item: Item, units: Sequence[UnitState]) -> str:
-        """Why an item of a host with these units stays; empty where it may go."""
-        if item.kind == CHECKPOINTS:
-            return self._keeps_checkpoints(item, units)
+    def keeps(self, item: Item, held: Held, others: Iterable[UnitState] = ()) -> str:
+        """Why an item of a host that holds these things stays; empty where it may go. others: units on other hosts."""
+        if item.kind == CHECKPOINTS:  # which may lie on a file system that hosts share
+            return self._keeps_checkpoints(item, (*held.units, *others))
+        units = held.units
         running = sorted({run_of(unit.labels) or unit.name for unit in units if unit.running})
         if running:
             return f"units of {running[0]} still run here"
@@ -89,6 +106,8 @@ class Needs:
             return f"{self.going_on[0]} goes on"
         if item.name in (self.trees if item.kind == TREES else self.images):
             return "a run of today's configuration would use it"
+        if item.kind != IMAGES and held.written:
+            return f"logs of {held.written[0]} are being written here"
         used = "made" if item.kind == IMAGES else "used"
         return f"{used} less than a day ago" if item.age_s < DAY_S else ""
 
@@ -162,21 +181,24 @@ def needs_of(plan: Plan | None, log_path: Path, named: str) -> Needs:
     return replace(needs, trees=trees, images={layer.tag for layer in layers})
 
 
-async def items_on(transport: Transport, run: RunSettings) -> list[Item]:
-    """What a host keeps: trees of code, copies, checkpoints, images."""
+async def held_by(transport: Transport, run: RunSettings, units: Sequence[UnitState]) -> Held:
+    """What a host keeps, trees of code, copies, checkpoints and images, beside these units."""
     argv = ("sh", "-c", LIST, work_folder(run), run.checkpoint_path)
     listed = await checked(transport, argv, timeout=LOOKING_S)
     items = [item for line in listed.whole_stdout().splitlines() if (item := item_of(line))]
     store = open_image_store(run)
     images = await store.own_images(transport) if store else []
-    return [*items, *(Item(IMAGES, image.tag, image.size, image.age_s) for image in images)]
+    items += [Item(IMAGES, image.tag, image.size, image.age_s) for image in images]
+    written = [item.name for item in items if item.kind == LOGS]
+    return Held([item for item in items if item.kind != LOGS], units, written)
 
 
 def item_of(line: str) -> Item | None:
     """The item that a line of LIST tells; None where it has no name of ours, or is none."""
     kind, name, kib, age = (line.split("\t") + [""] * 4)[:4]
     size, seconds = whole(kib), whole(age)
-    if size is None or seconds is None or kind not in NAMES or not NAMES[kind].fullmatch(name):
+    pattern = {**NAMES, LOGS: RUN_UID}.get(kind)
+    if size is None or seconds is None or not pattern or not pattern.fullmatch(name):
         return None
     return Item(kind, name, size * 1024, float(seconds))
 

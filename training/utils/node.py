@@ -1,14 +1,15 @@
 """Start the ranks of one node and watch them, whatever the framework.
 
     python3 -m utils.node --nnodes N --node-rank I --nproc M --master-addr A --master-port P --log-dir DIR
-                          [--set NAME=VALUE]... -- ARGV...
+                          [--set NAME=VALUE]... [--first-local-rank F] [--leader] -- ARGV...
 
 ARGV is started M times with the environment that FlagPerf's launch contract names, and the output of each goes
 to `DIR/rank<global rank>.out.log`: no pipe hides its exit code, and no wrapper has to pass signals on. `--set`
 adds a variable to each rank; in its VALUE `{rank}`, `{local_rank}` and the other names of `rank_environments` are
 filled in. RANKS_START_MS tells each when the first of them was started. The first rank that fails ends the others, and
 the launcher with its exit code (128 + the signal's number where a signal ended it). How each rank ended stands in a
-line of `RankEnd`, in the order of their ends.
+line of `RankEnd`, in the order of their ends. With `--leader` the end of the first rank is that of all, and its exit
+code the launcher's. LOCAL_RANK counts from F, for one of several launchers on a node.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ def _rank_end(text: str) -> RankEnd | None:
 class NodeRanks:
     """The ranks of this node that live."""
 
-    def __init__(self, log_dir: Path) -> None:
-        self._log_dir = log_dir
+    def __init__(self, log_dir: Path, leader: int | None = None) -> None:
+        self._log_dir, self._leader = log_dir, leader
         self._living: dict[int, tuple[int, int, subprocess.Popen[bytes]]] = {}
         self._stopped = False
         self.stop_signal: int | None = None
@@ -99,7 +100,7 @@ class NodeRanks:
             ends = [RankEnd(rank, local, code, stopped) for rank, local, code in filter(None, reaped)]
             yield from ends
             failures = {end.exit_code for end in ends if end.exit_code}
-            if failures.difference(AT_EXIT):
+            if failures.difference(AT_EXIT) or self._leader in {end.rank for end in ends}:
                 self.stop()
             elif failures and not self._stopped:
                 signal.setitimer(signal.ITIMER_REAL, AT_EXIT_GRACE_S)
@@ -139,20 +140,21 @@ class NodeRanks:
         if pid not in self._living:
             return None
         rank, local_rank, process = self._living.pop(pid)
-        process.returncode = _exit_code(status)
+        process.returncode = exit_code_of(status)
         return rank, local_rank, process.returncode
 
 
-def _exit_code(status: int) -> int:
+def exit_code_of(status: int) -> int:
     """As os.waitstatus_to_exitcode, which Python 3.8 in the images of existing vendors does not have."""
     return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def rank_environments(options: argparse.Namespace) -> Iterator[tuple[int, int, dict[str, str]]]:
     """Rank, local rank and the variables that the launcher adds, of each rank of the node."""
-    for local_rank in range(options.nproc):
-        rank = options.node_rank * options.nproc + local_rank
+    for index in range(options.nproc):
+        rank, local_rank = options.node_rank * options.nproc + index, options.first_local_rank + index
         values = {
+            "index": index,
             "rank": rank,
             "local_rank": local_rank,
             "world_size": options.nnodes * options.nproc,
@@ -160,7 +162,7 @@ def rank_environments(options: argparse.Namespace) -> Iterator[tuple[int, int, d
             "node_rank": options.node_rank,
             "master_addr": options.master_addr,
             "master_port": options.master_port,
-            "own_port": options.master_port + local_rank,  # another one for each rank of the node
+            "own_port": options.master_port + index,  # another one for each rank of the node
         }
         contract = {name: str(values[name.lower()]) for name in CONTRACT}
         own = dict(word.partition("=")[::2] for word in options.set)
@@ -170,7 +172,8 @@ def rank_environments(options: argparse.Namespace) -> Iterator[tuple[int, int, d
 def main(argv: Sequence[str]) -> int:
     """Run the node's ranks to their end; the exit code."""
     options = _options(argv)
-    ranks, killed_before = NodeRanks(Path(options.log_dir)), kills()
+    leader = options.node_rank * options.nproc if options.leader else None
+    ranks, killed_before = NodeRanks(Path(options.log_dir), leader), kills()
     with suppress(OSError):  # the monitor says that it knows of no group, and samples the rest
         write_identity(Path(options.log_dir))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
@@ -179,10 +182,11 @@ def main(argv: Sequence[str]) -> int:
     for rank, local_rank, variables in rank_environments(options):
         if ranks.stop_signal is None:
             ranks.start(rank, local_rank, options.argv, {**environment, **variables})
-    first = 0
+    first, is_led_out = 0, False
     for end in ranks.ends():
         print(end.line(), flush=True)
-        first = first or end.exit_code
+        first = first or (0 if is_led_out else end.exit_code)
+        is_led_out = is_led_out or (end.rank == leader and not end.stopped)
     with suppress(OSError):  # the log's own disk may be the one that is full
         print(kills().line_since(killed_before), end="", flush=True)
         print(no_room(options.log_dir) if first else "", end="", flush=True)
@@ -205,6 +209,8 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         parser.add_argument(name, type=int, required=True)
     for name in ("--master-addr", "--log-dir"):
         parser.add_argument(name, required=True)
+    parser.add_argument("--first-local-rank", type=int, default=0)
+    parser.add_argument("--leader", action="store_true")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("argv", nargs="+", metavar="ARGV")
     return parser.parse_args(argv)

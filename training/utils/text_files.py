@@ -170,6 +170,14 @@ def entered(folder: Path, below: Path) -> Iterator[int]:
         yield place
 
 
+def matching(folder: Path, pattern: str) -> list[Path]:
+    """What in a folder matches, sorted; nothing where the folder goes away, or becomes something else, meanwhile."""
+    try:
+        return sorted(folder.glob(pattern))
+    except OSError:
+        return []
+
+
 def shortened(line: str, longest: int) -> str:
     """`line`, which says so where it is cut."""
     return line if len(line) <= longest else f"{line[:longest]}... ({len(line)} characters in all)"

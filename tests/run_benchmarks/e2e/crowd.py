@@ -62,8 +62,13 @@ def crowded(lab: LabFactory, folder: Path, data: Path) -> tuple[Lab, Bench]:
     """Nine hosts that have no image but the one that the case's is built on, and the run of the case on them."""
     hosts = lab(hosts=NODES, images=[BASE_IMAGE], fresh=True)
     bench = Bench(folder, HOSTS, hosts.env)
-    bench.second_vendor()
-    write_case(bench.training, "twin", f"T1x{NODES}x1", "crowd", SCRIPT, steps=1)
+    write_crowd(bench, NODES)
     settings: Mapping[str, object] = {"VENDOR": "twin", "CASES": {CASE: str(data)}}
     bench.test(**settings)
     return hosts, bench
+
+
+def write_crowd(bench: Bench, nnodes: int) -> None:
+    """The vendor and the case `crowd:pytorch:T1:<nnodes>:1` in the copy of the tree."""
+    bench.second_vendor()
+    write_case(bench.training, "twin", f"T1x{nnodes}x1", "crowd", SCRIPT, steps=1)

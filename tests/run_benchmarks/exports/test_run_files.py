@@ -85,6 +85,19 @@ def test_of_folders_in_a_link_nothing_is_opened_and_no_step_stays_open(tmp_path:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
+def test_a_folder_that_becomes_a_link_meanwhile_is_not_listed(tmp_path: Path) -> None:
+    (tmp_path / "run" / "b").mkdir(parents=True)
+    (tmp_path / "run" / "a.log").write_text("a\n")
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "name-of-a-customer").touch()
+    files = files_below(tmp_path / "run")
+    assert next(files).name == "a.log"
+    (tmp_path / "run" / "b").rmdir()
+    (tmp_path / "run" / "b").symlink_to(tmp_path / "secret")
+    (listed,) = files
+    assert listed.name == "b" and "cannot be listed" in listed.objection
+
+
 def test_a_tree_that_is_deeper_than_any_run_is_named_and_not_looked_into(tmp_path: Path) -> None:
     tmp_path.joinpath(*("a" * 100)).mkdir(parents=True)
     (file,) = files_below(tmp_path)

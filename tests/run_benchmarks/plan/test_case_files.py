@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from hashlib import sha256
 
 import pytest
@@ -40,6 +41,23 @@ def test_optional_files(tree: Tree) -> None:
     files = case.files
     assert (*files.requirements, files.environment_script, files.install_script) == optional
     assert case.environment == {files.environment_script: sha256(b"").hexdigest()}
+
+
+def test_the_digest_of_a_sourced_file_tells_nothing_of_its_secrets(tree: Tree) -> None:
+    path = "acme/toy-pytorch/config/environment_variables.sh"
+
+    def digest(text: str) -> str:
+        tree.write(path, text)
+        return tree.load().cases[0].environment[path]
+
+    assert digest("export A=1\nexport DB_PASS=1234\n") == digest("export A=1\nexport DB_PASS=9876\n")
+    assert digest("export A=1\nexport DB_PASS=1234\n") != digest("export A=2\nexport DB_PASS=1234\n")
+
+
+def test_a_pipe_in_place_of_a_sourced_file_is_refused(tree: Tree) -> None:
+    os.mkfifo(tree.training / "acme/toy-pytorch/config/environment_variables.sh")
+    (problem,) = tree.problems()[1]
+    assert "is no plain file" in problem.message
 
 
 @pytest.mark.parametrize("installer", ["pytorch_2.1_install.sh", "pytorch_install.sh"])

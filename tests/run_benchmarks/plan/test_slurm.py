@@ -57,7 +57,8 @@ def test_a_job_that_is_too_small_is_refused(tree: Tree, monkeypatch: pytest.Monk
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.setenv("SLURM_JOB_NODELIST", "gpu1")
     hosts(tree, '"slurm"')
-    (problem,) = tree.problems()
+    code, (problem,) = tree.problems()
+    assert code == 2
     assert problem.message == "is more than the 1 host of the job that run.py is in"
     assert "ask Slurm for 2 nodes" in problem.remedy
 
@@ -81,7 +82,7 @@ def test_a_job_that_is_too_small_is_refused(tree: Tree, monkeypatch: pytest.Monk
 )
 def test_what_is_wrong_is_said_with_its_line(tree: Tree, text: str, words: str) -> None:
     hosts(tree, text)
-    problems = tree.problems()
+    _, problems = tree.problems()
     assert any(words in problem.message for problem in problems), problems
     assert all(problem.where.startswith(str(tree.config / "cluster_conf.py:")) for problem in problems)
 
@@ -104,5 +105,5 @@ def test_nodes_are_read_as_slurm_writes_them() -> None:
     )
     assert nodes_in("") == ()
     for text in ("a[1-2", "a[1-99999]", "a]"):
-        with pytest.raises(ValueError, match="has|stands for"):
+        with pytest.raises(ValueError, match=r"has|stands for"):
             nodes_in(text)

@@ -128,6 +128,25 @@ def replace_by_link(tree: Path) -> None:
     (tree / CASE).symlink_to(tree.parent / "case.py")  # of the same content, for now
 
 
+def test_who_is_overtaken_while_it_replaces_an_altered_tree_is_content(
+    training: Path, tmp_path: Path
+) -> None:
+    """Hosts that share a file system: another has put its tree where this one has just put the altered one aside."""
+    tree, target = pack_tree(training), tmp_path / "host" / "tree"
+    deploy_to(tmp_path / "host", tree)
+    subprocess.run(["cp", "-a", str(target), str(tmp_path / "good")], check=True)
+    (target / CASE).write_text("evil\n")
+    overtaken = f'#!/bin/sh\n/bin/mv "$@" || exit\ncase $3 in *.altered) cp -a {tmp_path}/good "$2" ;; esac\n'
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "mv").write_text(overtaken)
+    (tmp_path / "bin" / "mv").chmod(0o755)
+    env = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    done = subprocess.run(unpack_argv(tree, target), input=tree.archive, env=env, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert (target / CASE).read_text() == "case\n"
+    assert sorted(path.name for path in (tmp_path / "host").iterdir()) == ["tree", "tree.altered"]
+
+
 ALTERATIONS: dict[str, tuple[Callable[[Path], object], str]] = {
     "content": (lambda tree: (tree / CASE).write_text("evil\n"), f"'./{CASE}'"),
     "same size and time": (lambda tree: (tree / CASE).write_text("cAse\n"), f"'./{CASE}'"),

@@ -60,11 +60,13 @@ def test_a_search_is_started_by_its_own_launcher_with_the_runs_token(runtime: st
     path = tree.config / "test_conf.py"
     path.write_text(path.read_text() + f'RUNTIME = "{runtime}"\nCHECKPOINT_PATH = "/data/checkpoints"\n')
     plan = tree.load()
-    case = replace(plan.cases[0], roles=SEARCH_ROLES)
+    parameters = {**plan.cases[0].parameters, "ranks_per_worker": 1}
+    case = replace(plan.cases[0], roles=SEARCH_ROLES, parameters=parameters)
     launch = replace(launch_of(replace(plan, cases=(case,))), token="s3cret-of-the-run")
     first, second = (launch.task(node, "") for node in nodes_of(case, 1))
     for task in (first, second):
-        assert task.argv[task.argv.index("-m") + 1] == "utils.roles"
+        begin = task.argv.index("-m") + 1
+        assert task.argv[begin : begin + 3] == ("utils.roles", "--ranks-per-worker", "1")
         assert task.secrets == {ROLES_TOKEN: "s3cret-of-the-run"}
         assert "s3cret" not in repr((task, launch))
     assert first.env[CHECKPOINT_DIR].startswith("/data/checkpoints/")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -99,6 +100,14 @@ def test_a_line_that_cannot_be_read_hides_no_other(sshd: Sshd) -> None:
     good = sshd.known_hosts.read_text()
     sshd.known_hosts.write_text(f"garbage\n@strange x y\n|9|bad|bad ssh-ed25519 AAAA\n{good}")
     assert connect(sshd).ok
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_known_hosts_that_cannot_be_read_do_not_count_as_empty(sshd: Sshd, kind: str) -> None:
+    sshd.known_hosts.unlink()
+    os.mkfifo(sshd.known_hosts) if kind == "pipe" else sshd.known_hosts.mkdir()
+    with pytest.raises(HostKeyError, match="cannot be read"):
+        connect(sshd, accept_new=True)
 
 
 def test_a_revoked_key_is_refused(sshd: Sshd) -> None:

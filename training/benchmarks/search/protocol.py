@@ -18,18 +18,13 @@ bounded, fields that are not named here are refused. Architectures and edits are
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
 from utils.errors import FlagPerfError
 
-# How a worker's processes are told where the controller is, which run's they are, and who they are.
-CONTROLLER_ADDRESS = "FLAGPERF_SEARCH_CONTROLLER"  # host:port
-TOKEN = "FLAGPERF_SEARCH_TOKEN"  # noqa: S105 - a name
-WORKER = "FLAGPERF_SEARCH_WORKER"
-SESSION, SESSION_START = "FLAGPERF_SEARCH_SESSION", "FLAGPERF_SEARCH_SESSION_START"
 TOKEN_FORM = re.compile(r"[A-Za-z0-9._~-]{16,256}")
 
 LARGEST_BODY = 2**19  # bytes: an architecture of 2,000 layers has less than half of it
@@ -243,12 +238,15 @@ class Refusal(Record, frozen=True):
     error: str
 
 
-Request = Register | NextTrial | EpochDone | TrialDone | TrialFailed | Heartbeat | History | Propose
-Reply = Settled | Trial | Wait | Taken | Beat | Evaluations | Over
+Request: TypeAlias = (
+    Register | NextTrial | EpochDone | TrialDone | TrialFailed | Heartbeat | History | Propose
+)
+Reply: TypeAlias = Settled | Trial | Wait | Taken | Beat | Evaluations | Over
 
 encode = msgspec.json.Encoder().encode
 _REQUESTS: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 _REPLIES: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
+_PROPOSED: msgspec.json.Decoder[Proposed | None] = msgspec.json.Decoder(Proposed | None)
 _REFUSALS: msgspec.json.Decoder[Refusal] = msgspec.json.Decoder(Refusal)
 
 
@@ -269,6 +267,11 @@ def reply_of(body: bytes) -> Reply:
 def refusal_of(body: bytes) -> Refusal:
     """The refusal in a body; ProtocolError as of `request_of`."""
     return _decoded(_REFUSALS, body)
+
+
+def proposed_of(line: bytes) -> Proposed | None:
+    """What a proposer printed; None where it has none; ProtocolError as of `request_of`."""
+    return _decoded(_PROPOSED, line)
 
 
 def _decoded(decoder: msgspec.json.Decoder[T], body: bytes) -> T:

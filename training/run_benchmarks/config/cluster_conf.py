@@ -5,6 +5,8 @@
 # HOSTS = ["10.1.2.2", "10.1.2.3"]
 # Ranges stand for their hosts: HOSTS = ["node[001-512]", "10.1.3.[1-8,10]"]
 # With chips of several vendors, a list for each: HOSTS = {"nvidia": ["10.1.2.2"], "acme": ["10.1.2.9"]}
+# On a cluster of Slurm's, a job for each round: HOSTS = slurm(partition="gpu", time="4:00:00"), or, where run.py runs
+# in a job, the nodes of that: HOSTS = "slurm". docs/slurm.md has all of it.
 HOSTS = ["localhost"]
 
 # The port of the hosts' ssh servers. None leaves it to your ssh configuration (~/.ssh/config), from

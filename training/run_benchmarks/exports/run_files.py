@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from utils.errors import FlagPerfError
-from utils.text_files import opened
+from utils.text_files import entered, opened
 
 LARGEST_FILE = 2**30  # bytes, as of what is collected from hosts
 LARGEST_DOCUMENT = 2**26
@@ -107,20 +107,27 @@ def _below(root: Path, prefix: str = "") -> Iterator[RunFile]:
         yield RunFile(root, prefix, f"it lies in more than {MOST_DEEP} folders: it is not looked into")
         return
     try:
-        entries = sorted(os.scandir(root / prefix), key=lambda entry: entry.name)
+        with entered(root / prefix, root) as place:
+            entries = sorted((entry.name, _kind(entry)) for entry in os.scandir(place))
     except OSError as error:
         yield RunFile(root, prefix.rstrip("/"), f"it cannot be listed: {error.strerror}")
         return
-    for entry in entries:
-        name = f"{prefix}{entry.name}"
+    for last, kind in entries:
+        name = f"{prefix}{last}"
         shown = name.encode("utf-8", "backslashreplace").decode()
         if shown != name or not name.isprintable():
             yield RunFile(root, repr(shown)[1:-1], "its name is no text of one line")
-        elif entry.is_symlink():
-            yield RunFile(root, name, "it is a link")
-        elif entry.is_dir():
+        elif kind == "folder":
             yield from _below(root, f"{name}/")
-        elif entry.is_file():
+        elif kind == "file":
             yield looked_at(root, name)
         else:
-            yield RunFile(root, name, "it is no plain file")
+            yield RunFile(root, name, f"it is {kind}")
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    if entry.is_symlink():
+        return "a link"
+    if entry.is_dir(follow_symlinks=False):
+        return "folder"
+    return "file" if entry.is_file(follow_symlinks=False) else "no plain file"

@@ -37,7 +37,7 @@ class LaunchJob:
     script: the training script and its arguments. python: the interpreter's command. Paths are as the
     unit sees them. hosts: the nodes' hosts in the order of their ranks, as the nodes know each other. contract: for
     scripts with a contract of their own, in place of the script's arguments. launcher: the module that
-    starts the ranks.
+    starts the ranks, and options of its own.
     """
 
     nnodes: int
@@ -49,7 +49,7 @@ class LaunchJob:
     python: str = "python3"
     hosts: tuple[str, ...] = ()
     contract: Contract = Contract()
-    launcher: str = NODE_LAUNCHER
+    launcher: tuple[str, ...] = (NODE_LAUNCHER,)
 
 
 class Framework:
@@ -93,7 +93,7 @@ class Framework:
         variables = self.rank_variables(job, node_rank)
         words = [word for name, value in options.items() for word in (name, str(value))]
         words += [word for name, value in variables.items() for word in ("--set", f"{name}={value}")]
-        return (job.python, "-m", job.launcher, *words, "--", *self.script_argv(job, node_rank))
+        return (job.python, "-m", *job.launcher, *words, "--", *self.script_argv(job, node_rank))
 
     def ranks_of_node(self, nproc: int) -> int:
         """How many processes the launcher starts on a node with `nproc` devices."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from run_benchmarks.frameworks import FRAMEWORKS, STARTED_ELSEWHERE
@@ -21,11 +22,12 @@ from run_benchmarks.plan.records import (
     RunSettings,
     VendorSettings,
 )
+from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.plan.requirement_lines import check_requirements
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from utils.case_form import SEARCH_SECONDS
-from utils.code_files import code_files, digest_of_file
+from utils.code_files import code_files
 from utils.config_files import config_name
 from utils.errors import FlagPerfError, closest
 from utils.parameters import KIND
@@ -187,6 +189,7 @@ class CaseResolver:
             message = f"the case brings no {CASE_SCRIPT}, and the shared driver is missing"
             self._report("script", DRIVER_SCRIPT, message, "restore the file: the checkout is incomplete")
         config_dir = f"{self.vendor_dir}/config"
+        self._check_plain(f"{config_dir}/environment_variables.sh")
         environment, extension = f"{config_dir}/environment_variables.sh", f"{self.vendor_dir}/csrc"
         requirements = (f"{case_dir}/requirements.txt", f"{config_dir}/requirements.txt")
         names = (f"{self.case.framework}_install.sh", f"{self.case.framework_name}_install.sh")
@@ -253,9 +256,21 @@ class CaseResolver:
         return check_case_code(self.root / files.case_dir, kind, parameters.metric, self.problems)
 
     def _environment(self, files: CaseFiles) -> dict[str, str]:
-        """The vendor's file that is sourced before the ranks start, with its digest."""
+        """The vendor's file that is sourced before the ranks start, with the digest of what anybody may see of it.
+
+        By the digest of all of it a short password could be guessed at leisure.
+        """
         script = files.environment_script
-        return {script: digest_of_file(self.root / script)} if script else {}
+        if not script:
+            return {}
+        text = (self.root / script).read_text(encoding="utf-8", errors="replace")
+        shown = self.problems.secrets.with_those_of({}, text=text).hide(redact_text(text))
+        return {script: sha256(shown.encode()).hexdigest()}
+
+    def _check_plain(self, path: str) -> None:
+        """Note what has a file's name and is none: without a word the ranks would start without it."""
+        if (self.root / path).exists() and not self._exists(path):
+            self._report("file", path, "is no plain file", "put a file in its place, or remove it")
 
     def _exists(self, path: str) -> bool:
         return (self.root / path).is_file()

@@ -35,6 +35,7 @@ def read_cluster(reader: Reader) -> ClusterSettings:
     if settings.scheduler and spares:
         message = f"has hosts of its own, and those of a run come from {settings.scheduler}"
         reader.problem("SPARE_HOSTS", message, "remove it: a round that is run again gets other nodes")
+        spares = ()
     every = tuple(dict.fromkeys((*hosts, *spares)))
     meters = read_meters(reader, None if settings.scheduler else every)
     return replace(

@@ -15,6 +15,7 @@ from run_benchmarks.report.curves import LONGEST_NAME, Curves
 from run_benchmarks.report.power_tables import power_table, reconciliation_rows
 from run_benchmarks.report.round_charts import device_charts, devices_of, time_of, training_charts
 from run_benchmarks.report.samples import NodeSamples, read_samples
+from run_benchmarks.report.search.section import search_view
 from run_benchmarks.report.tables import bar, flat_fields, heat_maps, inventory, time_in_script
 from run_benchmarks.report.trust_tables import disturbance_rows, monitor_rows, straggler_rows
 from run_benchmarks.results.planned import PlannedCase
@@ -29,7 +30,18 @@ from utils.numbers import DIGITS, number_in, shown
 from utils.text_files import shortened
 
 # Shown large, in this order, as far as a round has them.
-LARGE = ("time_to_target", "acc", "p_train", "MFU", "energy", "e2e_time")
+LARGE = (
+    "score",
+    "accuracy",
+    "regulated_score",
+    "waiting",
+    "time_to_target",
+    "acc",
+    "p_train",
+    "MFU",
+    "energy",
+    "e2e_time",
+)
 MOST_LARGE = 8
 LONGEST_VALUE = 500  # characters of a parameter
 
@@ -66,6 +78,7 @@ def round_view(
     return {
         "result": result,
         "anchor": f"round-{result.case}-{result.round}",
+        "search": search_view(result, _node_folder(result, folder) if folder else None, hide),
         "charts": list(map(chart, charts)),
         "phases": list(dict.fromkeys(each.kind for each in time.phases)) if time else [],
         "heat_maps": list(heat_maps(devices, time, result)),
@@ -86,7 +99,8 @@ def _of_result(result: RoundResult) -> dict[str, Any]:
     """What the round's result alone says. large: the names of the figures that are shown so."""
     figures = {name: (each, _text(name, each)) for name, each in result.figures.items()}
     own = [name for name, each in result.figures.items() if name not in DEFINITIONS and each.unit != "1"]
-    there = [name for name in (*LARGE, *own) if name in figures and figures[name][0].value is not None]
+    names = dict.fromkeys((*LARGE, *own))
+    there = [name for name in names if name in figures and figures[name][0].value is not None]
     evidence = result.failure.evidence if result.failure else ""
     return {
         "figures": figures,

@@ -23,6 +23,7 @@ from run_benchmarks.results.symptoms import (
 from run_benchmarks.stages.watch import Ended, Lost, Outcome
 from utils.node import rank_log_name, read_rank_ends
 from utils.records import Failure, FailureClass, Stage, Verdict
+from utils.text_files import matching
 
 MOST_SUSPECTS = 256  # of a node, whose logs are looked at
 # What a task printed that ended before it had opened its log.
@@ -153,7 +154,7 @@ def start_log_of(framework: str, folder: Path) -> Path:
 
 def start_log_in(folder: Path) -> Path:
     """The same, whatever the framework; a name that no file has where none was opened."""
-    return next(iter(sorted(folder.glob("start_*_task.log"))), folder / "start_task.log")
+    return next(iter(matching(folder, "start_*_task.log")), folder / "start_task.log")
 
 
 def _of_node(node: NodeLogs, ending: Ended, framework: Framework) -> list[Suspect]:
@@ -249,7 +250,7 @@ def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -
     running = [node for node in nodes if node.rank not in outcome.endings]
     node = running[0] if running else nodes[0]
     # of the ranks on that node the first; where none had been started, what stands before them
-    logs = sorted(node.folder.glob("rank*.out.log")) or sorted(node.folder.glob("start_*_task.log"))
+    logs = matching(node.folder, "rank*.out.log") or matching(node.folder, "start_*_task.log")
     sign = last_sign(nodes[0].folder)
     return Failure(
         Verdict.TIMED_OUT,

@@ -25,6 +25,7 @@ from run_benchmarks.results.reported import within_bounds
 from run_benchmarks.results.round_result import SCHEMA, Observation, RoundRecord, RoundResult
 from utils.errors import FlagPerfError
 from utils.node import rank_log_name
+from utils.text_files import matching
 
 R = TypeVar("R", bound=RoundRecord)
 T = TypeVar("T")
@@ -76,7 +77,7 @@ class RunFolder:
     def has_log(self, key: RoundKey) -> bool:
         """Whether global rank 0's log is there, or what was followed of it: what it reported stands nowhere else."""
         path = self.round_path(key)
-        return (path / FOLLOWED_EVENTS).is_file() or any(path.glob(f"*_noderank0/{rank_log_name(0)}"))
+        return (path / FOLLOWED_EVENTS).is_file() or bool(matching(path, f"*_noderank0/{rank_log_name(0)}"))
 
     def note(self, error: FlagPerfError) -> None:
         """Keep what is wrong with a file."""
@@ -120,7 +121,7 @@ def _no_run(path: Path) -> FlagPerfError:
     if run:
         remedy = f"name the folder of its run: {run}"
         return FlagPerfError("is a part of a run", where=str(path), remedy=remedy)
-    parts = sorted(child.name for child in path.iterdir() if ROUND_FOLDER.fullmatch(child.name))
+    parts = [child.name for child in matching(path, "round*") if ROUND_FOLDER.fullmatch(child.name)]
     if parts or (path / "result.json").is_file():
         message = f"holds {', '.join(parts) or 'a round'}, but no case: it is no result folder of a run"
         return FlagPerfError(message, where=str(path), remedy=REMEDY)

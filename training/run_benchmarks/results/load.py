@@ -31,6 +31,7 @@ from run_benchmarks.results.shared import Shared
 from run_benchmarks.results.summary import Run
 from utils.errors import FlagPerfError, raised
 from utils.node import rank_log_name
+from utils.text_files import matching
 
 ALTERED = "the figures in its result.json and in summary.json differ: one was altered; `show --rescore` judges the logs"
 # Of all the rounds' results: the largest summary.json, in which each of them stands too, has half as much.
@@ -131,7 +132,7 @@ def _results(folder: RunFolder) -> dict[RoundKey, RoundResult]:
             folder.notes.append(f"{key}: result.json is not there, its figures are those of summary.json")
         judged = None
         if not own and not summed and held <= MOST_BYTES:
-            logged += sum(map(_size, folder.round_path(key).glob("*/*")))
+            logged += sum(map(_size, matching(folder.round_path(key), "*/*")))
             judged = _judged(folder, key) if logged <= MOST_LOG_BYTES else None
             if logged > MOST_LOG_BYTES:
                 more = "has no result, and more logs than are judged unasked: `show --rescore`"

@@ -17,6 +17,7 @@ from run_benchmarks.results.round_result import Observation
 from utils.errors import FlagPerfError
 from utils.node import rank_log_name
 from utils.telemetry.lines import TELEMETRY_FILE
+from utils.text_files import matching
 
 NOTE = "written by a FlagPerf of 2022, which kept no plan and no result: read from its logs alone"
 OWN_SCRIPT = "run_pretraining.py"  # each case had its own
@@ -33,7 +34,7 @@ def cases_of_2022(rounds: Mapping[str, Sequence[Path]]) -> dict[str, PlannedCase
         rounds: case -> the folders of its rounds.
     """
     folders = [folder for of_case in rounds.values() for folder in of_case]
-    if any(next(folder.glob(name), None) for folder in folders for name in PRESENT):
+    if any(matching(folder, name) for folder in folders for name in PRESENT):
         return {}
     cases = {name: _case(name, of_case) for name, of_case in rounds.items()}
     return {name: case for name, case in cases.items() if case.settings.nnodes}

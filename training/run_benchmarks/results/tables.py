@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from run_benchmarks.plan.host_ranges import alike, fold
 from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.search.scaling import scaling_table
 from run_benchmarks.results.table import MARK, NOT_MEASURED, Table, aligned
 from run_benchmarks.stages.checks import Check, Status, with_status
 from utils.figures import DEFINITIONS, Definition, Figure
@@ -21,14 +22,15 @@ _MARKS = {Status.OK: "ok", Status.SKIPPED: NOT_MEASURED, Status.WARNING: "WARN",
 
 
 def results_tables(results: Sequence[RoundResult]) -> list[Table]:
-    """A table a kind of case, a row a round; one of power, if any; one a case with figures of its own."""
+    """A table a kind of case, a row a round; one of power, if any; one a case with figures of its own; one of how
+    searches scale, where some have more workers than others."""
     kinds = dict.fromkeys(result.kind for result in results)
     rounds = [_rounds([result for result in results if result.kind == kind]) for kind in kinds]
     cases = by_case(results, lambda each: each.case)
     most = MOST_CELLS // max(1, len(results))
     own = [_own_figures(case, of_case, most) for case, of_case in cases.items()]
     power = _power([result for result in results if _has_power(result)])
-    return [*rounds, *(table for table in (power, *own) if table.rows)]
+    return [*rounds, *(table for table in (power, *own, scaling_table(results)) if table.rows)]
 
 
 def by_case(rounds: Iterable[T], case_of: Callable[[T], str]) -> dict[str, list[T]]:

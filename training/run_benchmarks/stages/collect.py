@@ -61,6 +61,7 @@ async def collect_folder(
     sharing: int = 1,
     *,
     is_again: bool = False,
+    near: Transport | None = None,
 ) -> tuple[LeftOut, ...] | None:
     """Copy `folder`, below the work folder `work` of the host, to `target`, which appears at once or not at all.
 
@@ -68,6 +69,8 @@ async def collect_folder(
         timeout: seconds, for all of it. Where they are over, what lies in folders of it is left out.
         sharing: how many folders come at once, and share the controller's disk.
         is_again: it may be there already, from a controller that died before it could say what was left out.
+        near: reads the same files without the host, where this machine sees them; what is not all there by it comes
+            from the host.
 
     Returns:
         What was left out; None where the host has no such folder.
@@ -83,7 +86,8 @@ async def collect_folder(
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
             content = Path(scratch) / "content"
             content.mkdir()
-            left_out = await _Collection(transport, work, folder, content, timeout, sharing).bring()
+            collection = _Collection(transport, work, folder, content, timeout, sharing, near)
+            left_out = await collection.bring()
             if left_out is not None:
                 if is_again and target.is_dir():
                     target.replace(Path(scratch) / "earlier")
@@ -101,9 +105,17 @@ class _Collection:
     """A folder on its way to `content`. Each attempt lists it anew, and fetches what has not arrived yet."""
 
     def __init__(
-        self, transport: Transport, work: str, folder: str, content: Path, timeout: float, sharing: int
+        self,
+        transport: Transport,
+        work: str,
+        folder: str,
+        content: Path,
+        timeout: float,
+        sharing: int,
+        near: Transport | None,
     ) -> None:
         self._transport, self._work, self._folder = transport, work, folder
+        self._near = near
         self._content, self._until = content, asyncio.get_running_loop().time() + timeout
         self._timeout = timeout
         self._sharing = sharing
@@ -138,6 +150,7 @@ class _Collection:
                 self._error = error
             if self._is_late() or not (self._missing or self._error):
                 break
+            self._near = None
         if self._error and not self._arrived:
             raise self._error
         return (*self._left_out, *(LeftOut(path, why) for path, why in self._missing.items()))
@@ -227,7 +240,10 @@ class _Collection:
         bounded = _Bounded(file, GROWTH + stream.total + len(stream.sizes) * OVERHEAD)
         await self._send((SEND, self._work, self._path(stream)), names, bounded)
         largest = {name: size + GROWTH for name, size in stream.sizes.items()}
-        return await asyncio.to_thread(unpack, file, target, largest)
+        whole = await asyncio.to_thread(unpack, file, target, largest)
+        # another machine of a file system may not have seen yet what the host had written when it listed it
+        least = stream.sizes if self._near else dict.fromkeys(whole, 0)
+        return {name for name in whole if (target / name).stat().st_size >= least[name]}
 
     async def _fetch_ends(self, stream: Stream, file: BinaryIO, target: Path) -> set[str]:
         """The first and the last of the one log of which no more is taken."""
@@ -244,7 +260,9 @@ class _Collection:
     async def _send(self, script: Sequence[str], stdin: bytes, target: _Bounded) -> None:
         """Run a script that prints a stream."""
         argv = ("sh", "-c", *script)
-        done = await self._transport.run(argv, stdin=stdin, stdout=target.write, timeout=self._left_s())
+        reader = self._near or self._transport
+        limit_s = self._left_s() / (2 if self._near else 1)  # there must be time left for the host
+        done = await reader.run(argv, stdin=stdin, stdout=target.write, timeout=limit_s)
         if done.returncode not in (0, SOME_FAILED):
             raise FlagPerfError(f"exit code {done.returncode}: {done.last_lines(1)}")
         target.rewind()

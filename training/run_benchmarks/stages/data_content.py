@@ -144,7 +144,10 @@ class _Memory:
 
     def __init__(self, folder: DataFolder) -> None:
         self._use, self._work = folder.use, folder.work
-        self._name = f"data-{hashlib.sha256(folder.path.encode()).hexdigest()[:16]}"
+        of_host = (
+            f"{folder.use.transport.host}\0{folder.path}"  # others may have the same work folder, by NFS
+        )
+        self._name = f"data-{hashlib.sha256(of_host.encode()).hexdigest()[:16]}"
         self.lines: set[str] = set()
 
     async def recall(self, wanted: Lines) -> None:

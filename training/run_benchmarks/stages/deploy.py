@@ -42,11 +42,24 @@ UNPACK = (
     f'tar -xf - -C "$tmp"; [ -e "$tmp/{END_MARK}" ] || {{ echo "the stream was cut off" >&2; exit 1; }}; '
     'whole "$tmp" "$1" || { echo "what arrived is not what was sent" >&2; exit 1; }; chmod 755 "$tmp"; '
     'if mv -T "$tmp" "$0" 2>/dev/null || whole "$0" "$1"; then exit; fi; '
-    'if [ -e "$0" ] || [ -L "$0" ]; then rm -rf "$0.altered"; mv -T "$0" "$0.altered"; fi; mv -T "$tmp" "$0"'
+    'if [ -e "$0" ] || [ -L "$0" ]; then rm -rf "$0.altered"; mv -T "$0" "$0.altered"; fi; '
+    'mv -T "$tmp" "$0" || whole "$0" "$1"'
 )
 # $2: the tar file.
 UNPACK_COPY = f'exec <"$2"; {UNPACK}'
 IS_THERE = '[ -e "$0" ] || [ -L "$0" ]'
+
+
+async def bring_tree(hosts: Sequence[Host], tree: Tree, paths: HostPaths, site: Site) -> list[str]:
+    """Bring the tree to each file system once: where hosts share one, to the first of them; notes of what was wrong.
+
+    Nothing is raised: `deploy_tree` sees to what was not done.
+    """
+    groups = site.file_systems.groups(hosts)
+    await pass_tree_on([group[0] for group in groups], tree, paths, site)
+    keepers = [group[0] for group in groups if len(group) > 1]
+    kept = await on_all(keepers, lambda host: deploy_tree(host.transport, tree, paths))
+    return [note for notes in values_of(kept).values() for note in notes]
 
 
 async def pass_tree_on(hosts: Sequence[Host], tree: Tree, paths: HostPaths, site: Site) -> None:

@@ -16,6 +16,7 @@ from run_benchmarks.plan.host_ranges import alike, fold
 from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.fan_out import all_of, raise_first
+from run_benchmarks.stages.file_systems import FileSystems
 from run_benchmarks.stages.image_archive import ImageArchiveError
 from run_benchmarks.stages.image_passing import bring_image
 from run_benchmarks.stages.image_stream import Counter, stream_image
@@ -61,6 +62,7 @@ class ImageStage:
         distribution: `build` (every node builds), `stream` (one builds, the others receive) or `registry`.
         log_dir: takes `image_build_<host>.log`.
         addresses: by which the other hosts reach one, where that is not its name.
+        file_systems: which of the hosts see one work folder.
     """
 
     store: ImageStore
@@ -71,6 +73,7 @@ class ImageStage:
     distribution: str
     log_dir: Path
     addresses: Mapping[str, str] = field(default_factory=dict)
+    file_systems: FileSystems = field(default_factory=FileSystems)
 
     async def run(self) -> dict[str, StoredImage]:
         """Host -> image, the same everywhere (or, where every node built, the same software).
@@ -130,26 +133,35 @@ class ImageStage:
         targets = [host for host in missing if host != source]
         if not targets:
             return
-        if len(targets) >= PASS_ON_FROM:
-            targets = await self._passed_on(source, targets)
-        if targets:
-            await self._streamed(source, targets)
-
-    async def _passed_on(self, source: str, targets: Sequence[str]) -> list[str]:
-        """Let `targets` give it to each other; those that have not got it so."""
         hosts = [Host(name, self.addresses.get(name, name), self.transports[name]) for name in targets]
-        site, tag, sent, had = self.sites[source], self.image.tag, Counter(), set[str]()
-        what = f"{source}: streaming {await self._named(source)} to {fold(targets)}, which pass it on"
+        groups = self.file_systems.groups(hosts)
+        if len(groups) >= PASS_ON_FROM:
+            left = await self._passed_on(source, hosts, "python3")
+        else:  # there are too few copies to be passed on, but some are of several hosts
+            left = await self._passed_on(
+                source, [host for group in groups if len(group) > 1 for host in group], ""
+            )
+            left += [group[0].name for group in groups if len(group) == 1]
+        if left:
+            await self._streamed(source, left)
+
+    async def _passed_on(self, source: str, hosts: Sequence[Host], python: str) -> list[str]:
+        """Let `hosts` give it to each other, or use one copy where they share a file system; those without it then."""
+        if not hosts:
+            return []
+        build, tag, sent, had = self.sites[source], self.image.tag, Counter(), set[str]()
+        site = Site(build.work, build.run_uid, python, self.file_systems)
+        names = [host.name for host in hosts]
+        how = "which pass it on" if python else "which share file systems"
+        what = f"{source}: streaming {await self._named(source)} to {fold(names)}, {how}"
         try:
             async with reported(what, lambda: f"{size_text(sent.bytes)} sent, {len(had)} hosts have it"):
-                failed = await bring_image(
-                    self.store, self.transports[source], hosts, tag, Site(site.work, site.run_uid), sent, had
-                )
+                failed = await bring_image(self.store, self.transports[source], hosts, tag, site, sent, had)
         except ImageArchiveError as error:
             raise self._not_trusted(source, error) from error
         except FlagPerfError as error:
             LOGGER.warning(f"{tag} was not passed on: {error}")
-            return list(targets)
+            return names
         return list(failed)
 
     async def _streamed(self, source: str, targets: Sequence[str]) -> None:

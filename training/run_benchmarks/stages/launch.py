@@ -143,7 +143,7 @@ class Launch:
             contract=Contract(
                 case.vendor.name, inside.data, inside.code(files.config_dir), files.config_file
             ),
-            launcher=ROLES_LAUNCHER if case.roles else NODE_LAUNCHER,
+            launcher=_launcher(case),
         )
 
     def _environment(self, inside: _Inside, case: CasePlan, interface: str) -> Mapping[str, str]:
@@ -219,3 +219,10 @@ class _Inside:
 
     def tree(self, relative: str) -> str:
         return self._see(f"{self._tree}/{relative}" if relative else self._tree)
+
+
+def _launcher(case: CasePlan) -> tuple[str, ...]:
+    """Of the ranks of a node; of a search also of its controller, and of workers of so many ranks as the case says."""
+    if not case.roles:
+        return (NODE_LAUNCHER,)
+    return (ROLES_LAUNCHER, "--ranks-per-worker", str(case.parameters.get("ranks_per_worker", 0)))

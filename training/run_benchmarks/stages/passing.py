@@ -1,6 +1,7 @@
 """Bring one large file to many hosts: it leaves this machine for the first two alone, and hosts give it to each other.
 
-Each that has a copy gives it to one that has none, so that twice as many have it after each turn. Nothing that a host
+Each that has a copy gives it to one that has none, so that twice as many have it after each turn. Hosts that share a
+file system have one copy for all of them. Nothing that a host
 says of the file is believed: every copy is compared with the SHA-256 of what was read here. A host that could not get
 it from another, or not use it, is named with the reason, and gets it as if there were no other hosts.
 """
@@ -11,9 +12,9 @@ import asyncio
 import random
 import secrets
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from run_benchmarks.hosts.base import Host
@@ -21,9 +22,11 @@ from run_benchmarks.names import copy_folder
 from run_benchmarks.plan.host_ranges import alike
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.fan_out import MOST_AT_ONCE, errors_of, on_all, values_of
+from run_benchmarks.stages.file_systems import FileSystems
 from run_benchmarks.stages.identity import new_identity
 from run_benchmarks.stages.served_port import served_port
 from run_benchmarks.stages.work_folder import in_work_folder
+from run_benchmarks.transports.base import checked
 from run_benchmarks.unforeseen import contained
 from utils import pass_on
 from utils.errors import FlagPerfError
@@ -35,31 +38,45 @@ MOST_FAILURES = 2  # of a host as giver, and as receiver: one may be the other's
 QUICK_S, START_S = 60.0, 30.0
 SLOWEST = pass_on.STEP / pass_on.STEP_S  # bytes a second
 UNABLE = 3
-# $2: a Python, $3: the copy's folder in the work folder, $4: the bytes that must be free for it and what is made of it.
+# $2: a Python, or nothing where no copy is to be passed on, $3: the copy's folder in the work folder, $4: the bytes
+# that must be free for it and what is made of it.
 PREPARE = (
-    f'"$2" -I -c "import ssl, os; os.memfd_create" || exit {UNABLE}; free=$(df --output=avail -B1 "$0" | tail -n 1); '
+    f'[ -z "$2" ] || "$2" -I -c "import ssl, os; os.memfd_create" || exit {UNABLE}; '
+    'free=$(df --output=avail -B1 "$0" | tail -n 1); '
     f'[ "$free" -ge "$4" ] || {{ echo "$free bytes are free for a copy, and $4 needed" >&2; exit {UNABLE}; }}; '
     'mkdir -m 700 "$0/$3"'
 )
 # $0: the copy, which is not there yet; its content on standard input.
 KEEP = 'umask 077; set -C; exec cat >"$0"'
+# $0: a copy that another host may have made, $1: its SHA-256.
+IS_WHOLE = '[ "$(sha256sum <"$0")" = "$1  -" ]'
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where hosts keep copies, and what passes them on. work: the work folder; python: an interpreter's command."""
+    """Where hosts keep copies, and what passes them on.
+
+    work: the work folder; python: an interpreter's command. file_systems: which of the hosts see one work folder.
+    """
 
     work: str
     run_uid: str
     python: str = "python3"
+    file_systems: FileSystems = field(default_factory=FileSystems)
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where a host has its copy, or will."""
+    """Where a host has its copy, or will; `sharers` are further hosts that see it there."""
 
     host: Host
     path: str
+    sharers: tuple[Host, ...] = ()
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """All that use this copy."""
+        return (self.host, *self.sharers)
 
 
 @dataclass(frozen=True)
@@ -90,14 +107,16 @@ async def bring(
         FlagPerfError: what `fill` raises.
     """
     async with places_on(hosts, site, room) as (places, failed):
-        first, others = places[:FIRST], places[FIRST:]
-        if others:
+        few = FIRST if site.python else len(places)
+        first, others = places[:few], places[few:]
+        if others or any(place.sharers for place in first):
             content, not_filled = await fill(first)
             filled = [place for place in first if place.host.name not in not_filled]
-            failed |= {**not_filled, **await _Passing(site, content, use).run(filled, others)}
+            failed |= _of_all(not_filled, first)
+            failed |= await _Passing(site, content, use).run(filled, others)
         else:
             failed |= {place.host.name: FlagPerfError("no other host can have a copy") for place in first}
-    count = sum(place.host.name not in failed for place in others)
+    count = len(hosts) - len({*failed, *(place.host.name for place in first)})
     LOGGER.info(f"{what}: {count} of {len(hosts)} hosts got it from each other, the others from this machine")
     for names, why in alike({name: error.message for name, error in failed.items()}):
         LOGGER.warning(f"{names}: gets {what} from this machine: {why}")
@@ -109,7 +128,8 @@ async def places_on(
     hosts: Sequence[Host], site: Site, room: int
 ) -> AsyncIterator[tuple[list[Place], dict[str, FlagPerfError]]]:
     """Places for copies on those hosts that can pass one on, and why the others cannot; gone afterwards."""
-    folders = {host: copy_folder(site.run_uid) for host in hosts}
+    groups = {group[0]: group for group in site.file_systems.groups(hosts)}
+    folders = {host: copy_folder(site.run_uid) for host in groups}
 
     async def prepare(host: Host) -> Place:
         words = (site.python, folders[host], str(room))
@@ -118,18 +138,25 @@ async def places_on(
         )
         if not done.ok:
             raise FlagPerfError(done.last_lines(1), where=host.name)
-        return Place(host, f"{site.work}/{folders[host]}/copy")
+        return Place(host, f"{site.work}/{folders[host]}/copy", groups[host][1:])
 
     async def remove(host: Host) -> None:
         await host.transport.run(("rm", "-rf", f"{site.work}/{folders[host]}"), timeout=QUICK_S)
 
     try:
-        prepared = await on_all(hosts, prepare)
-        failed = {host.name: error for host, error in errors_of(prepared).items()}
+        prepared = await on_all(list(groups), prepare)
+        errors = errors_of(prepared)
+        failed = {host.name: errors[first] for first in errors for host in groups[first]}
         yield list(values_of(prepared).values()), failed
     finally:
         # one that is out of reach keeps it until `cleanup`
-        await on_all(hosts, remove)
+        await on_all(list(groups), remove)
+
+
+def _of_all(errors: Mapping[str, FlagPerfError], places: Iterable[Place]) -> dict[str, FlagPerfError]:
+    """Errors of those that keep copies, as errors of all hosts that were to use them."""
+    failed = (place for place in places if place.host.name in errors)
+    return {host.name: errors[place.host.name] for place in failed for host in place.hosts}
 
 
 async def keep(place: Place, content: bytes | AsyncIterator[bytes], limit_s: float) -> None:
@@ -200,8 +227,11 @@ class _Passing:
             for each in begun:
                 each.cancel()
             await asyncio.gather(*begun, return_exceptions=True)
-        lacking = (place for place in others if place.host.name not in self._uses)
-        return {**errors_of(used), **{place.host.name: self._why(place) for place in lacking}}
+        lacking = [place for place in others if place.host.name not in self._uses]
+        return {
+            **errors_of(used),
+            **_of_all({place.host.name: self._why(place) for place in lacking}, lacking),
+        }
 
     def _started(self, free: list[Place], waiting: list[Place]) -> bool:
         """Start what can be; whether anything is on its way."""
@@ -233,6 +263,14 @@ class _Passing:
 
     def _begin_use(self, place: Place) -> None:
         self._uses[place.host.name] = asyncio.ensure_future(self._use(place))
+        for host in place.sharers:
+            self._uses[host.name] = asyncio.ensure_future(self._use_shared(Place(host, place.path)))
+
+    async def _use_shared(self, place: Place) -> None:
+        """Use a copy that another host has made, once this one has seen that it is the right one."""
+        argv = ("sh", "-c", IS_WHOLE, place.path, self._content.sha256)
+        await checked(place.host.transport, argv, timeout=_limit_s(self._content.size))
+        await self._use(place)
 
     def _why(self, place: Place) -> FlagPerfError:
         failures = self._failures[place]

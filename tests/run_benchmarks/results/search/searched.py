@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.judge import judge_logs
 from run_benchmarks.results.planned import planned
-from run_benchmarks.results.round_result import RoundResult
-from tests.run_benchmarks.builders import make_case, observed, write_rank_log
+from run_benchmarks.results.round_result import RoundResult, write_json
+from run_benchmarks.results.summary import Run, write_summary
+from run_benchmarks.stages.watch import Ended, Outcome
+from tests.run_benchmarks.builders import conclude, make_case, observed, write_rank_log
 from tests.search_log import BEGUN_MS, write_search
 from utils.case_form import SEARCH_ROLES
 from utils.events import Event, EventName
@@ -58,3 +62,31 @@ def judged_folders(
     case = search_case(**parameters)
     seen = replace(observed(case, failure=failure), time_s=100_000.0)
     return judge_logs(planned(case), folders, seen)
+
+
+def write_search_run(folder: Path, *searches: tuple[int, Iterable[SearchRecord]], **parameters: Any) -> Run:
+    """A run as `run.py` writes it, of a case for each search, which are on so many hosts."""
+    name, uid = "run20260102030405", "run20260102030405-abcdef"
+    folder.mkdir(parents=True, exist_ok=True)
+    cases, results = [], []
+    for nodes, records in searches:
+        hosts = [f"h{number + 1}" for number in range(nodes)]
+        case = replace(
+            search_case(**parameters),
+            settings=make_case(hosts, name=f"search:pytorch:X1:{nodes}:1:1").settings,
+        )
+        case = replace(case, hosts=tuple(hosts))
+        round_folder = folder / case.settings.name / "round1"
+        write_round(round_folder, records)
+        outcome = Outcome({0: Ended(0, 1.0)}, False, {})
+        seen = replace(observed(case, outcome=outcome), time_s=100_000.0)
+        cases.append(case)
+        results.append(conclude(case, seen, round_folder))
+    write_json(folder / "plan.json", {"cases": [plain(case) for case in cases], "done": {}})
+    run = Run(
+        name, uid, "2026-01-02T03:04:05+00:00", int(any(each.failure for each in results)), tuple(results), {}
+    )
+    started = {"time": 1767323045.0, "event": "run_started", "run": name, "uid": uid}
+    (folder / "journal.jsonl").write_text(f"{json.dumps(started)}\n")
+    write_summary(folder, run)
+    return run

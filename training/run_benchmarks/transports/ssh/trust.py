@@ -14,6 +14,8 @@ from typing import Any
 
 import asyncssh
 
+from run_benchmarks.transports.base import HostKeyError
+
 DEFAULT_PORT = 22
 GLOBAL_FILES = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 # In OpenSSH's order, so that the fingerprint of an unknown host is the one that ssh shows. No certificates: without
@@ -70,6 +72,12 @@ class KnownHosts:
 
         Were only the known kinds asked for, a host with a new key would look like one that speaks no ssh.
         """
+        for file in filter(_is_closed, self.files):
+            message, remedy = (
+                f"{file} cannot be read: whether its key is known cannot be told",
+                "mend that file",
+            )
+            raise HostKeyError(message, where=host, remedy=remedy)
         keys, authorities, *_ = self.match(host, "", None if port == DEFAULT_PORT else port)
         certified = [f"{name}-cert-v01@openssh.com" for name in PLAIN] if authorities else []
         plain = [name for key in keys for name in _signatures(key.get_algorithm())]
@@ -91,6 +99,11 @@ class KnownHosts:
 
     def _load(self) -> asyncssh.SSHKnownHosts:
         return _parsed(tuple((path, *stamp(path)) for path in self.files))
+
+
+def _is_closed(file: Path) -> bool:
+    """Whether a file is there and cannot be read; `/dev/null` can, and knows no host, as its user wants it."""
+    return file.exists() and (file.is_fifo() or file.is_dir() or not os.access(file, os.R_OK))
 
 
 def known_name(host: str, port: int) -> str:

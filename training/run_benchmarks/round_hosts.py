@@ -1,19 +1,40 @@
-"""Work on hosts that a scheduler may take away: it ends by the scheduler's word, not by what follows from it."""
+"""The hosts of a round: they are granted and, by a scheduler, taken away; then its word is why the round ended."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
-from run_benchmarks.failures import StageFailed, TakenAway
+from run_benchmarks.failures import StageFailed, TakenAway, failure_on
+from run_benchmarks.hosts.base import Allocation, AllocationError, Allocator
 from run_benchmarks.hosts.granted import AllocationEnd, Tenure
+from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.session import result_of
 from utils.records import Stage, Verdict
 
 T = TypeVar("T")
 # A host is out of reach before the scheduler says why.
 WORD_S = 20.0
+
+
+async def granted(allocator: Allocator, case: CasePlan, held: AsyncExitStack) -> Allocation:
+    """Hosts for a round of the case, until `held` is closed.
+
+    Raises:
+        StageFailed: there are none.
+    """
+    try:
+        allocation = await held.enter_async_context(allocator.acquire(case))
+    except AllocationError as error:
+        if error.end:
+            raise TakenAway(Stage.ACQUIRE, error.end) from error
+        raise StageFailed(failure_on(error.where, Stage.ACQUIRE, error)) from error
+    if len(allocation.hosts) != case.settings.nnodes:
+        message = f"hosts granted: {len(allocation.hosts)}, nodes of the case: {case.settings.nnodes}"
+        raise StageFailed(failure_on("", Stage.ACQUIRE, AllocationError(message)))
+    return allocation
 
 
 async def unless_taken_away(

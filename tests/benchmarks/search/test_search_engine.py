@@ -1,0 +1,430 @@
+"""What a search's controller keeps, hands out and refuses: the engine without its server, by a clock that is set."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.search.controller import clock
+from benchmarks.search.controller.database import FILE, StateError, open_database
+from benchmarks.search.protocol import (
+    Beat,
+    DataFacts,
+    Evaluations,
+    History,
+    NextTrial,
+    Over,
+    Propose,
+    Settled,
+    Taken,
+    Trial,
+    Wait,
+)
+from tests.benchmarks.search.engine_parts import (
+    Bench,
+    beat,
+    bench,
+    done,
+    epoch_of,
+    failed,
+    proposal,
+    register,
+    who,
+)
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    made = bench(tmp_path, monkeypatch)
+    assert isinstance(made.joined(0), Settled)
+    return made
+
+
+def free(worker: int = 0, **changed: Any) -> NextTrial:
+    return NextTrial(**who(worker), **{"waited_s": 0.0, **changed})
+
+
+def test_a_trial_is_told_of_epoch_by_epoch(engine: Bench) -> None:
+    trial = engine.trial()
+    assert (trial.trial, trial.attempt, trial.round, trial.epochs) == (1, 1, 1, 2)
+    for epoch in (1, 2):
+        engine.tick(10)
+        assert engine.send(epoch_of(trial, epoch, accuracy=0.1 * epoch)) == Taken()
+    assert engine.send(done(trial)) == Taken()
+    names = [event.name for event in engine.events()]
+    assert names == ["SEARCH_START", "WORKER", "TRIAL_START", "EPOCH", "EPOCH", "TRIAL_END"]
+    assert engine.events("TRIAL_END")[0].value["accuracy"] == 0.2
+    assert engine.events("EPOCH")[1].value["time_s"] == 20.0
+    assert engine.trial().epochs == 3  # of the second round
+
+
+def test_what_is_sent_again_is_taken_once(engine: Bench) -> None:
+    trial = engine.trial()
+    assert engine.send(free()) == trial
+    engine.tick(10)
+    for delayed_s in (0.0, 3.0):
+        assert engine.send(epoch_of(trial, 1, delayed_s=delayed_s)) == Taken()
+    engine.tick(10)
+    engine.send(epoch_of(trial, 2))
+    assert [engine.send(done(trial)) for _ in range(2)] == [Taken(), Taken()]
+    assert engine.joined(0) == engine.joined(0)
+    assert len(engine.events("EPOCH")) == 2
+    assert len(engine.events("TRIAL_END")) == len(engine.events("WORKER")) == 1
+
+
+@pytest.mark.parametrize(
+    ("epoch", "changed", "says"),
+    [
+        (2, {}, "does not follow epoch 0"),
+        (3, {}, "does not follow epoch 0"),
+        (1, {"training_samples": 1001}, "1001 training_samples in an epoch; there are 1000"),
+        (1, {"validation_samples": 101}, "101 validation_samples"),
+        (1, {"training_samples": 0}, "0 training_samples"),
+        (1, {"seconds": 40.0}, "40.0 s, 30.0 s after the answer before"),
+        (1, {"seconds": 1.0}, "29.0 s are in no epoch"),
+    ],
+)
+def test_an_epoch_that_cannot_be_is_refused(
+    engine: Bench, epoch: int, changed: dict[str, Any], says: str
+) -> None:
+    trial = engine.trial()
+    engine.tick(30)
+    status, reason = engine.refused(epoch_of(trial, epoch, **{"seconds": 30.0, **changed}))
+    assert status == 422
+    assert says in reason
+    assert not engine.events("EPOCH")
+
+
+def test_an_epoch_may_be_told_of_late_where_the_worker_says_so(engine: Bench) -> None:
+    trial = engine.trial()
+    engine.tick(20)
+    assert engine.send(epoch_of(trial, 1, seconds=2.0, delayed_s=18.0)) == Taken()
+
+
+def test_an_epoch_is_not_told_of_twice_in_different_words(engine: Bench) -> None:
+    trial = engine.trial()
+    engine.tick(10)
+    engine.send(epoch_of(trial, 1))
+    assert engine.refused(epoch_of(trial, 1, accuracy=0.9)) == (
+        422,
+        "epoch 1 was told of before, and otherwise",
+    )
+    engine.tick(10)
+    engine.send(epoch_of(trial, 2))
+    assert engine.refused(epoch_of(trial, 3))[0] == 422  # more than the trial has
+
+
+def test_a_trial_does_not_end_before_its_epochs(engine: Bench) -> None:
+    trial = engine.trial()
+    assert engine.refused(done(trial)) == (422, "it ends after 0 of 2 epochs")
+    assert engine.refused(done(trial, stopped=True))[0] == 422
+    engine.tick(10)
+    engine.send(epoch_of(trial, 1))
+    assert engine.send(done(trial, stopped=True)) == Taken()
+
+
+def test_others_trials_are_refused(engine: Bench) -> None:
+    engine.joined(1)
+    trial, _ = engine.trial(0), engine.trial(1)
+    engine.tick(10)
+    assert engine.refused(epoch_of(trial, 1, worker=1))[0] == 409
+    assert engine.refused(done(trial, 1))[0] == 409
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({"session": "f" * 32}, 409),  # the number is taken
+        ({"worker": 2}, 422),  # of two, from 0
+        ({"worker": 1, "data": DataFacts(1000, 100, "cd" * 32)}, 422),
+        ({"worker": 1, "data": DataFacts(2000, 100, "ab" * 32)}, 422),
+        ({"worker": 1, "precision": "fp16"}, 422),
+    ],
+)
+def test_a_worker_that_does_not_fit_is_refused(engine: Bench, changed: dict[str, Any], status: int) -> None:
+    assert engine.refused(register(changed.pop("worker", 0), **changed))[0] == status
+    assert len(engine.events("WORKER")) == 1
+
+
+def test_who_is_not_registered_or_has_another_session_is_refused(engine: Bench) -> None:
+    assert engine.refused(free(1))[0] == 410
+    assert engine.refused(NextTrial(**who(0, session="f" * 32), waited_s=0.0))[0] == 409
+    assert engine.refused(NextTrial(**who(0, start=2), waited_s=0.0))[0] == 409
+
+
+def test_a_worker_that_is_not_heard_of_is_lost_and_its_trial_is_the_next_ones(engine: Bench) -> None:
+    engine.joined(1)
+    trial = engine.trial(0)
+    for _ in range(4):
+        engine.tick(10)
+        engine.send(beat(1))
+    assert [event.value["state"] for event in engine.events("WORKER")] == ["joined", "joined", "lost"]
+    again = engine.send(free(1))
+    assert isinstance(again, Trial)
+    assert (again.trial, again.attempt, again.proposed) == (trial.trial, 2, trial.proposed)
+    assert engine.refused(epoch_of(trial, 1))[0] == 410
+    assert isinstance(engine.joined(0), Settled)
+    assert engine.events("WORKER")[-1].value["state"] == "back"
+    assert engine.refused(epoch_of(trial, 1))[0] == 409
+
+
+def test_a_trial_that_is_lost_again_and_again_is_not_handed_out_for_ever(engine: Bench) -> None:
+    for attempt in (1, 2, 3):
+        trial = engine.trial() if attempt == 1 else engine.send(free())
+        assert isinstance(trial, Trial)
+        assert (trial.trial, trial.attempt) == (1, attempt)
+        engine.tick(31)
+        engine.joined(0)
+    assert isinstance(engine.send(free()), Wait)
+
+
+def test_a_worker_that_is_started_anew_takes_over_at_once(engine: Bench) -> None:
+    engine.trial(0)
+    engine.send(register(0, start=2))
+    states = [(event.value["session"], event.value["state"]) for event in engine.events("WORKER")]
+    assert states == [(1, "joined"), (1, "lost"), (2, "joined")]
+    assert engine.events("TRIAL_END")[0].value["state"] == "lost"
+    assert engine.refused(beat(0))[0] == 409
+    assert engine.refused(register(0))[0] == 409  # the earlier start does not come back
+
+
+def test_waiting_of_lost_and_restarted_sessions_stays_in_the_sum(engine: Bench) -> None:
+    engine.tick(20)
+    engine.send(beat(0, waited_s=10.0))
+    engine.send(beat(0, waited_s=8.0))  # of another thread, late
+    engine.tick(31)
+    engine.joined(0)  # back
+    engine.send(beat(0, waited_s=12.0))
+    engine.send(register(0, start=2))
+    engine.tick(5)
+    engine.send(NextTrial(**who(0, start=2), waited_s=4.0))
+    engine.ledger.close()
+    engine.start()
+    engine.ask(lambda: engine.search.end("deadline"))
+    waited = [(event.value["state"], event.value["waited_s"]) for event in engine.events("WORKER")]
+    assert waited[-1] == ("left", 16.0)
+    assert ("lost", 10.0) in waited
+
+
+def test_nobody_waits_longer_than_he_is_there(engine: Bench) -> None:
+    engine.tick(20)
+    assert engine.refused(beat(0, waited_s=30.0))[0] == 422
+
+
+def test_a_worker_whose_trials_all_fail_is_done_without(engine: Bench) -> None:
+    for number in range(1, 6):
+        reply = engine.send(failed(engine.trial()))
+        assert isinstance(reply, Over if number == 5 else Taken)
+    assert engine.send(free()) == Over("this worker is done without")
+    assert engine.events("TRIAL_END")[-1].value["reason"] == "out of memory"
+    assert engine.events("WORKER")[-1].value["reason"] == "5 trials failed one after the other"
+
+
+def test_proposals_are_kept_ahead_for_each_worker_and_no_more(engine: Bench) -> None:
+    engine.joined(1)
+
+    def is_wanted(worker: int) -> bool:
+        reply = engine.send(History(**who(worker), after=0))
+        assert isinstance(reply, Evaluations)
+        return reply.wanted
+
+    assert [is_wanted(0), is_wanted(1), is_wanted(0)] == [True, True, True]
+    engine.proposed(0, 1)
+    assert [is_wanted(0), is_wanted(1)] == [False, True]
+    engine.proposed(1, 2)
+    assert not is_wanted(1)
+    engine.send(free(0))
+    assert is_wanted(1)
+    assert not is_wanted(0)
+    for _ in range(4):  # what is promised and does not come is asked of another
+        engine.tick(16)
+        engine.send(beat(0))
+        engine.send(beat(1))
+    assert is_wanted(0)
+
+
+def test_what_came_of_proposals_is_told_once_each_time_it_changes(engine: Bench) -> None:
+    trial = engine.trial()
+    reply = engine.send(History(**who(0), after=0))
+    assert isinstance(reply, Evaluations)
+    assert [(each.trial, each.accuracy) for each in reply.evaluations] == [(1, None)]
+    engine.tick(10)
+    engine.send(epoch_of(trial, 1, accuracy=0.75))
+    engine.send(done(trial, stopped=True))
+    later = engine.send(History(**who(0), after=reply.latest))
+    assert isinstance(later, Evaluations)
+    assert [(each.trial, each.accuracy) for each in later.evaluations] == [(1, 0.75)]
+    rest = engine.send(History(**who(0), after=later.latest))
+    assert isinstance(rest, Evaluations)
+    assert rest.evaluations == ()
+
+
+def test_nothing_is_tried_twice(engine: Bench) -> None:
+    message = Propose(**who(0), proposed=proposal(7))
+    assert engine.send(message) == Taken(accepted=True)
+    assert engine.send(message) == Taken(accepted=False)
+
+
+def test_too_many_requests_are_refused_and_only_those_of_that_worker(engine: Bench) -> None:
+    engine.joined(1)
+    for _ in range(199):
+        engine.send(beat(0))
+    assert engine.refused(beat(0))[0] == 429
+    assert isinstance(engine.send(beat(1)), Beat)
+    engine.tick(0.1)
+    assert isinstance(engine.send(beat(0)), Beat)
+
+
+def test_the_deadline_ends_all_and_the_last_heartbeat_is_due_right_behind_it(engine: Bench) -> None:
+    trial = engine.trial()
+    engine.now_s += 3598
+    assert engine.send(beat(0)).next_s < 2.7  # type: ignore[union-attr]
+    engine.now_s += 2
+    assert engine.send(epoch_of(trial, 1)) == Over("deadline")
+    assert engine.events("TRIAL_END")[0].value["state"] == "cut_off"
+    assert engine.events("SEARCH_END")[0].value == {
+        "time_s": 3600.0,
+        "reason": "deadline",
+        "trials": 1,
+        "epochs": 0,
+    }
+
+
+def test_after_the_last_trial_workers_leave_and_the_search_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = bench(tmp_path, monkeypatch, max_trials=1)
+    engine.joined(0)
+    engine.joined(1)
+    trial = engine.trial(0)
+    assert engine.send(free(1)) == Over("all trials are handed out")
+    engine.tick()
+    assert not engine.search.over
+    engine.send(failed(trial))
+    engine.tick()
+    assert engine.search.over == "trials"
+
+
+def test_a_search_without_workers_fails(engine: Bench) -> None:
+    engine.tick(31)
+    engine.tick(560)
+    assert not engine.search.over
+    engine.tick(10)
+    assert engine.search.over == "workers"
+
+
+def test_another_start_goes_on_and_time_has_gone_on_too(engine: Bench) -> None:
+    trial = engine.trial()
+    engine.tick(10)
+    engine.send(epoch_of(trial, 1))
+    before = engine.events()[1:]
+    engine.ledger.close()
+    engine.now_s += 20
+    engine.start()
+    first, *again = engine.events()
+    assert again == before
+    assert (first.value["starts"], first.value["away_s"], first.value["time_s"]) == (2, 20.0, 30.0)
+    assert engine.send(epoch_of(trial, 2, seconds=20.0)) == Taken()
+    while engine.now_s < 1000 + 3610:
+        engine.tick(10)
+        engine.send(beat(0))
+    assert not engine.search.over  # away is not counted
+    engine.tick(10)
+    assert engine.search.over == "deadline"
+
+
+def test_a_machine_that_was_started_since_takes_the_wall_clock(
+    engine: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.tick(50)
+    engine.ledger.close()
+    monkeypatch.setattr(clock, "_boot", lambda: "another")
+    wall = clock.time.time() + 80
+    monkeypatch.setattr(clock.time, "time", lambda: wall)
+    engine.now_s = 5.0
+    engine.start()
+    assert 80 <= engine.events("SEARCH_START")[0].value["time_s"] < 90
+
+
+def test_a_search_with_other_settings_does_not_go_on(
+    engine: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.ledger.close()
+    with pytest.raises(StateError, match="other settings"):
+        bench(tmp_path, monkeypatch, search_seconds=7200.0)
+
+
+def damaged(path: Path) -> None:
+    text = bytearray(path.read_bytes())
+    text[4096:] = b"\xff" * (len(text) - 4096)
+    path.write_bytes(text)
+
+
+def changed_by(statement: str) -> Any:
+    def change(path: Path) -> None:
+        connection = sqlite3.connect(path)
+        connection.execute(statement)
+        connection.commit()
+        connection.close()
+
+    return change
+
+
+def linked(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def doubled(path: Path) -> None:
+    os.link(path, path.with_name("elsewhere"))
+
+
+def linked_log(path: Path) -> None:
+    path.with_name(FILE + "-wal").symlink_to("/etc/passwd")
+
+
+@pytest.mark.parametrize(
+    ("plant", "says"),
+    [
+        (damaged, "damaged|malformed|cannot be used"),
+        (lambda path: path.write_bytes(b"no database" * 1000), "not a database"),
+        (changed_by("CREATE VIEW more AS SELECT 1"), "is no state of a search"),
+        (changed_by("CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM events; END"), "is no state"),
+        (changed_by("DROP TABLE epochs"), "is no state of a search"),
+        (changed_by("UPDATE search SET seen_s = 'soon'"), "1 values of search.seen_s"),
+        (changed_by("UPDATE events SET value = x'00'"), "values of events.value"),
+        (linked, "is a link"),
+        (doubled, "no file of this user alone"),
+        (linked_log, "is a link"),
+    ],
+)
+def test_a_state_that_is_damaged_or_planted_is_refused(engine: Bench, plant: Any, says: str) -> None:
+    engine.ledger.close()
+    plant(engine.folder / FILE)
+    with pytest.raises(StateError, match=says):
+        open_database(engine.folder)
+
+
+def test_two_controllers_do_not_share_a_state(engine: Bench) -> None:
+    with pytest.raises(StateError, match="another controller uses it"):
+        open_database(engine.folder)
+
+
+def test_a_search_goes_on_from_an_earlier_rounds_folder(engine: Bench, tmp_path_factory: Any) -> None:
+    engine.trial()
+    earlier, engine.folder = engine.folder, tmp_path_factory.mktemp("round2")
+    before = engine.events()[1:]  # the earlier controller was killed: its file is as it left it
+    open_database(engine.folder, copy_of(earlier, tmp_path_factory.mktemp("earlier"))).close()
+    engine.start()
+    assert engine.events()[1:] == before
+
+
+def copy_of(folder: Path, target: Path) -> Path:
+    """As a kill leaves it: with its log."""
+    for path in folder.iterdir():
+        (target / path.name).write_bytes(path.read_bytes())
+    return target

@@ -1,0 +1,222 @@
+"""A controller and its workers as processes: killed, stopped, lied to, and at their end."""
+
+from __future__ import annotations
+
+import random
+import resource
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from benchmarks.search.client import Client, RequestRefusedError
+from benchmarks.search.controller.settings import SearchSettings
+from benchmarks.search.protocol import LARGEST_BODY, NextTrial, Settled, encode
+from tests.benchmarks.search.engine_parts import register, who
+from tests.benchmarks.search.engine_processes import (
+    PATIENCE_S,
+    SECRET,
+    Engine,
+    environment_with,
+    running,
+    wait_until,
+)
+
+SETTINGS = SearchSettings(2, 600.0, None, (1, 2, 3), 1, heartbeat_s=0.5, lost_s=5.0)
+KILLS, SEED = 20, 7
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    with running(tmp_path, SETTINGS) as made:
+        yield made
+
+
+@pytest.fixture
+def listening(engine: Engine) -> Engine:
+    engine.controller()
+    engine.wait_for("SEARCH_START")
+    return engine
+
+
+def post(engine: Engine, body: bytes, headers: dict[str, str] | None = None, method: str = "POST") -> int:
+    connection = HTTPConnection("127.0.0.1", engine.port, timeout=PATIENCE_S)
+    connection.request(method, "/", body, headers or {"Authorization": f"Bearer {SECRET}"})
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_a_stopped_workers_trial_is_taken_over_and_it_comes_back(listening: Engine) -> None:
+    stopped = listening.worker(0, 0.5)
+    listening.wait_for("TRIAL_START")
+    stopped.send_signal(signal.SIGSTOP)
+    wait_until(
+        lambda: [event for event in listening.events("TRIAL_END") if event.value["state"] == "lost"], "lost"
+    )
+    (lost,) = [event.value for event in listening.events("TRIAL_END") if event.value["state"] == "lost"]
+    listening.worker(1, 0.5)
+
+    def again() -> list[int]:
+        starts = [event.value for event in listening.events("TRIAL_START")]
+        return [
+            start["worker"] for start in starts if (start["trial"], start["attempt"]) == (lost["trial"], 2)
+        ]
+
+    wait_until(again, "handed out again")
+    assert again() == [1]
+    stopped.send_signal(signal.SIGCONT)
+    wait_until(
+        lambda: (
+            listening.events("WORKER")[-1].value["state"] in ("back", "joined")
+            and [event for event in listening.events("WORKER") if event.value["state"] == "back"]
+        ),
+        "back",
+    )
+    came = listening.events("WORKER")
+    before = len(listening.events("TRIAL_END"))
+    listening.wait_for("TRIAL_END", before + 4)
+    ends = [event.value for event in listening.events("TRIAL_END")[before:]]
+    assert {0, 1} == {end["worker"] for end in ends}, came
+
+
+def test_a_controller_that_is_killed_again_and_again_loses_nothing_and_doubles_nothing(
+    engine: Engine,
+) -> None:
+    moments, heard = random.Random(SEED), Counter[str]()
+    workers = [engine.worker(number, 0.02) for number in (0, 1)]
+    earlier: list[object] = []
+    for _ in range(KILLS):
+        controller = engine.controller()
+        starts = heard["starts"] = heard["starts"] + 1
+        wait_until(
+            lambda: engine.events() and engine.events("SEARCH_START")[-1].value["starts"] == starts,  # noqa: B023
+            f"start {starts}",
+        )
+        with pytest.raises(subprocess.TimeoutExpired):
+            controller.wait(moments.uniform(0.0, 0.6))
+        controller.kill()
+        controller.wait()
+        told = [(event.name, dict(event.value)) for event in engine.events()[1:]]
+        assert told[: len(earlier)] == earlier  # what was told once is told at every start, first
+        earlier = told
+    engine.controller()
+    wait_until(lambda: engine.events("SEARCH_START")[-1].value["starts"] == KILLS + 1, "the last start")
+    told = [(event.name, dict(event.value)) for event in engine.events()[1:]]
+    assert told[: len(earlier)] == earlier
+    before = len(engine.events("TRIAL_END"))
+    engine.wait_for("TRIAL_END", before + 4)
+    epochs = [
+        (event.value["trial"], event.value["attempt"], event.value["epoch"])
+        for event in engine.events("EPOCH")
+    ]
+    starts_ = [(event.value["trial"], event.value["attempt"]) for event in engine.events("TRIAL_START")]
+    ends = [(event.value["trial"], event.value["attempt"]) for event in engine.events("TRIAL_END")]
+    assert len(set(epochs)) == len(epochs)
+    assert len(set(starts_)) == len(starts_)
+    assert len(set(ends)) == len(ends)
+    assert {trial for trial, _ in starts_} == set(range(1, max(starts_)[0] + 1))
+    assert len(set(starts_) - set(ends)) <= len(workers)
+    assert all(worker.poll() is None for worker in workers)
+    for log in ("worker0.log", "worker1.log"):  # each trial that a worker had stands in the log
+        taken = [line for line in (engine.folder / log).read_text().splitlines() if line.startswith("trial")]
+        assert len(taken) == len(set(taken))
+
+
+def test_the_deadline_ends_controller_and_workers_in_the_middle_of_trials(tmp_path: Path) -> None:
+    settings = SearchSettings(2, 4.0, None, (50,), 1, heartbeat_s=0.5, lost_s=30.0)
+    with running(tmp_path, settings) as engine:
+        controller = engine.controller()
+        workers = [engine.worker(0, 0.1), engine.worker(1, 300.0)]
+        assert controller.wait(PATIENCE_S) == 0
+        assert [worker.wait(PATIENCE_S) for worker in workers] == [0, 0]
+        (end,), (finished,) = engine.events("SEARCH_END"), engine.events("FINISHED")
+        assert end.value["reason"] == "deadline"
+        assert end.value["time_s"] >= 4.0
+        assert finished.value["epochs"] == len(engine.events("EPOCH")) == end.value["epochs"]
+        assert {event.value["state"] for event in engine.events("TRIAL_END")} == {"cut_off"}
+
+
+def test_a_signal_ends_the_controller_and_another_start_goes_on(listening: Engine) -> None:
+    listening.worker(0, 0.1)
+    listening.wait_for("TRIAL_END", 2)
+    listening.living[0].terminate()
+    assert listening.living[0].wait(PATIENCE_S) == 128 + signal.SIGTERM
+    assert not listening.events("SEARCH_END")
+    before = [dict(event.value) for event in listening.events("TRIAL_END")]
+    listening.controller()
+    wait_until(lambda: listening.events("SEARCH_START")[-1].value["starts"] == 2, "the second start")
+    after = listening.wait_for("TRIAL_END", len(before) + 1)
+    assert [dict(event.value) for event in after][: len(before)] == before
+
+
+def test_strangers_and_nonsense_are_refused(listening: Engine) -> None:
+    message = encode(register(0))
+    bearer = {"Authorization": f"Bearer {SECRET}"}
+    assert post(listening, message, {"Accept": "*/*"}) == 401
+    assert post(listening, message, {"Authorization": "Bearer another-run's-token"}) == 401
+    assert post(listening, message, {"Authorization": f"Bearer {SECRET}x"}) == 401
+    assert post(listening, message, bearer, method="PUT") == 422
+    assert post(listening, b"{}") == 422
+    assert post(listening, b"[" * LARGEST_BODY) == 422
+    assert post(listening, b" " * (LARGEST_BODY + 1)) == 413
+    assert post(listening, message.replace(b'"ranks"', b'"more":1,"ranks"')) == 422
+    assert post(listening, encode(NextTrial(**who(0), waited_s=0.0))) == 410
+    assert post(listening, message) == 200
+    assert post(listening, encode(register(0, session="f" * 32))) == 409
+    assert len(listening.events("WORKER")) == 1
+    assert "Traceback" not in listening.log.read_text()
+
+
+def test_a_body_without_end_is_refused_before_it_ends(listening: Engine) -> None:
+    with socket.create_connection(("127.0.0.1", listening.port), PATIENCE_S) as connection:
+        head = f"POST / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {SECRET}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head.encode())
+        chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
+        for _ in range(LARGEST_BODY // 65536 + 1):
+            connection.sendall(chunk)
+        assert connection.recv(100).startswith(b"HTTP/1.1 413")
+
+
+def test_a_refusal_says_why(listening: Engine) -> None:
+    client = Client(listening.place(5))
+    with pytest.raises(RequestRefusedError, match="worker 5 of 2") as caught:
+        client.send(register(5))
+    assert caught.value.status == 422
+    assert isinstance(Client(listening.place(1)).send(register(1)), Settled)
+
+
+def test_a_low_limit_of_open_files_is_told(tmp_path: Path) -> None:
+    words = [str(tmp_path), "0", SECRET, encode(SETTINGS).decode()]
+    command = [sys.executable, "-m", "tests.benchmarks.search.made_controller", *words]
+
+    def lower() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+
+    done = subprocess.run(
+        command,
+        preexec_fn=lower,
+        capture_output=True,
+        text=True,
+        env=environment_with({}),
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 1
+    assert "2 workers need 326 open files, and no more than 200 are allowed" in done.stderr
+    assert "ulimit -Hn" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_damaged_state_is_told_without_a_traceback(engine: Engine) -> None:
+    (engine.folder / "search.sqlite").write_bytes(b"no database" * 1000)
+    assert engine.controller().wait(PATIENCE_S) == 1
+    text = engine.log.read_text()
+    assert "file is not a database" in text
+    assert "-> begin a new search" in text
+    assert "Traceback" not in text

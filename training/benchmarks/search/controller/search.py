@@ -1,0 +1,207 @@
+"""A search, as its controller conducts it: every request is answered from the state, and what it changes is kept."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from typing import Literal
+
+from benchmarks.search.controller.clock import SearchClock
+from benchmarks.search.controller.database import REMEDY, StateError
+from benchmarks.search.controller.ledger import Ledger
+from benchmarks.search.controller.proposals import Facts, Proposals
+from benchmarks.search.controller.refusal import TOO_OFTEN, RefuseError
+from benchmarks.search.controller.sessions import Sessions
+from benchmarks.search.controller.settings import SearchSettings
+from benchmarks.search.controller.trials import Trials
+from benchmarks.search.protocol import (
+    Beat,
+    EpochDone,
+    Heartbeat,
+    History,
+    NextTrial,
+    Over,
+    Propose,
+    Register,
+    Reply,
+    Request,
+    Settled,
+    Taken,
+    TrialDone,
+    TrialFailed,
+    encode,
+)
+from utils.search.events import SearchEnd, SearchStart
+
+MOST_FAILURES = 5  # trials of a worker that fail one after the other, until it is done without
+REQUESTS_PER_S, MOST_AT_ONCE = 50.0, 200.0  # of one worker
+Reason = Literal["deadline", "trials", "stopped", "workers"]
+
+
+class Search:
+    """A search that goes on; all of it is used by one thread, within a part of the ledger's transaction."""
+
+    def __init__(self, ledger: Ledger, settings: SearchSettings) -> None:
+        self.ledger, self.settings = ledger, settings
+        self.proposals = Proposals(ledger, settings)
+        self.trials = Trials(ledger, settings, self.proposals)
+        self.sessions = Sessions(ledger, settings, self.trials)
+        self.over: Reason | None = None
+        self.untold: set[int] = set()
+        self._deadline_s = settings.search_seconds
+        self._allowances: dict[int, tuple[float, float]] = {}
+        self._alone_since_s = 0.0
+        self._name = ""
+
+    def start(self) -> None:
+        """Begin, or go on with what the state has; all that happened before is told again.
+
+        Raises:
+            StateError: the state is that of a search with other settings.
+        """
+        row = self.ledger.row("SELECT * FROM search")
+        settings = encode(self.settings).decode()
+        if row is None:
+            row = self._begin(settings)
+        elif row["settings"] != settings:
+            raise StateError(f"it is of a search with other settings: {row['settings']}", remedy=REMEDY)
+        self.ledger.clock = SearchClock(row["boot"], row["zero_s"], row["began_s"]).again(row["seen_s"])
+        clock = self.ledger.clock
+        now_s = self.ledger.now_s = self._alone_since_s = clock.now()
+        away_s = row["away_s"] + (max(0.0, now_s - row["seen_s"]) if row["starts"] else 0.0)
+        self.ledger.execute(
+            "UPDATE search SET starts = starts + 1, away_s = ?, seen_s = ?, boot = ?, zero_s = ?",
+            *(away_s, now_s, clock.boot, clock.zero_s),
+        )
+        self._name, self._deadline_s = row["name"], self.settings.search_seconds + away_s
+        self._tell_start(away_s, row["starts"] + 1)
+        self.ledger.tell_again()
+        self.over = row["end_reason"]
+
+    def answer(self, request: Request, facts: Facts | None = None) -> Reply:
+        """The answer to a request; `facts` are of what it proposes.
+
+        Raises:
+            RefuseError: it is not taken.
+        """
+        self._end_in_time()
+        if self.over:
+            self.untold.discard(request.worker)
+            return Over(self.over)
+        self._refuse_too_many(request.worker)
+        if isinstance(request, Register):
+            is_live = self.sessions.register(request) == "live"
+            return (
+                Settled(self._name, self.settings.seed, self.settings.heartbeat_s)
+                if is_live
+                else Over("left")
+            )
+        session = self.sessions.of(request)
+        if session["state"] == "left":
+            return Over("this worker is done without")
+        return self._answer(request, session, facts)
+
+    def tick(self) -> None:
+        """What time brings: workers that are lost, and the end. Called about once a second."""
+        self.ledger.execute("UPDATE search SET seen_s = ?", self.ledger.now_s)
+        self._end_in_time()
+        if self.over:
+            return
+        self.sessions.lose_silent()
+        if self.sessions.live():
+            self._alone_since_s = self.ledger.now_s
+        handed = self.ledger.value("SELECT count(trial) FROM proposals")
+        is_open = self.ledger.value("SELECT count(*) FROM trials WHERE state = 'open'")
+        if self.settings.max_trials is not None and handed >= self.settings.max_trials and not is_open:
+            self.end("trials")
+        elif self.ledger.now_s - self._alone_since_s > self.settings.alone_s:
+            self.end("workers")
+
+    def _end_in_time(self) -> None:
+        if not self.over and self.ledger.now_s >= self._deadline_s:
+            self.end("deadline")
+
+    def end(self, reason: Reason) -> None:
+        """End the search: whoever is there is told so with the next answer."""
+        self.over = reason
+        live = self.sessions.live()
+        self.untold = {session["worker"] for session in live}
+        for session in live:
+            self.sessions.end(session, "left", "")
+        self.ledger.execute("UPDATE search SET end_reason = ?", reason)
+        trials = self.ledger.value("SELECT count(trial) FROM proposals")
+        epochs = self.ledger.value("SELECT count(*) FROM epochs")
+        self.ledger.tell(SearchEnd(self.ledger.now_s, reason, trials, epochs))
+
+    def _answer(self, request: Request, session: sqlite3.Row, facts: Facts | None) -> Reply:
+        worker = request.worker
+        match request:
+            case Heartbeat():
+                self.sessions.waited(session, request.waited_s)
+                return Beat(self._next_beat_s())
+            case NextTrial():
+                self.sessions.waited(session, request.waited_s)
+                reply = self.trials.next_for(worker)
+                return reply or self._leave(session, "all trials are handed out")
+            case EpochDone():
+                return self.trials.take_epoch(request, self.sessions.data())
+            case TrialDone() | TrialFailed():
+                return self._take_end(request, session)
+            case History():
+                return self.proposals.history(worker, request.after, self.trials.round_of(worker) + 1)
+            case Propose():
+                return Taken(facts is not None and self.proposals.take(worker, request.proposed, facts))
+            case _:
+                raise AssertionError(request)
+
+    def _take_end(self, request: TrialDone | TrialFailed, session: sqlite3.Row) -> Reply:
+        is_open = self.trials.open_of(request.worker) is not None
+        taken = self.trials.take_end(request)
+        failures = session["failures"] + is_open if isinstance(request, TrialFailed) else 0
+        statement = "UPDATE sessions SET failures = ? WHERE worker = ? AND number = ?"
+        self.ledger.execute(statement, failures, session["worker"], session["number"])
+        if failures >= MOST_FAILURES:
+            return self._leave(session, f"{failures} trials failed one after the other")
+        return taken
+
+    def _leave(self, session: sqlite3.Row, reason: str) -> Over:
+        self.sessions.end(session, "left", reason)
+        return Over(reason)
+
+    def _next_beat_s(self) -> float:
+        """The last one is due right behind the deadline: nobody trains for long after it."""
+        left_s = max(0.0, self._deadline_s - self.ledger.now_s)
+        return min(self.settings.heartbeat_s, left_s + random.uniform(0.1, 0.6))
+
+    def _refuse_too_many(self, worker: int) -> None:
+        """Each worker gains an allowance of so many requests a second, up to a most."""
+        now = self.ledger.now_s
+        allowance, since = self._allowances.get(worker, (MOST_AT_ONCE, now))
+        allowance = min(MOST_AT_ONCE, allowance + (now - since) * REQUESTS_PER_S) - 1
+        if allowance < 0:
+            raise RefuseError(TOO_OFTEN, f"worker {worker} asks more than {REQUESTS_PER_S:g} times a second")
+        self._allowances[worker] = (allowance, now)
+
+    def _begin(self, settings: str) -> sqlite3.Row:
+        clock = SearchClock.begin()
+        name = f"{random.SystemRandom().getrandbits(128):032x}"
+        self.ledger.execute(
+            "INSERT INTO search VALUES (?, ?, ?, ?, ?, 0, 0, 0, NULL, NULL, 0, NULL)",
+            *(name, settings, clock.boot, clock.zero_s, clock.began_s),
+        )
+        return self.ledger.rows("SELECT * FROM search")[0]
+
+    def _tell_start(self, away_s: float, starts: int) -> None:
+        settings = self.settings
+        record = SearchStart(
+            time_s=self.ledger.now_s,
+            search=self._name,
+            starts=starts,
+            away_s=away_s,
+            workers=settings.workers,
+            search_seconds=settings.search_seconds,
+            max_trials=settings.max_trials,
+            epochs=settings.epochs,
+            seed=settings.seed,
+        )
+        self.ledger.tell(record, keep=False)
