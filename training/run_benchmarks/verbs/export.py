@@ -1,4 +1,4 @@
-"""`run.py export`: a run in one archive, or in the form of MLPerf or ais-bench; the run's folder is only read."""
+"""`run.py export`: a run in one archive, or in the form of MLPerf, ais-bench or AIPerf; its folder is only read."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from run_benchmarks.output import put
 from run_benchmarks.verbs import options
 
 NAME = "export"
-HELP = "export a run: an archive to check or repeat it, MLPerf's log, or ais-bench's result"
-ARCHIVE, MLPERF, AIS_BENCH = "archive", "mlperf", "ais-bench"
+HELP = "export a run: an archive to check or repeat it, MLPerf's log, or the results of ais-bench or AIPerf"
+ARCHIVE, MLPERF, AIS_BENCH, AIPERF = "archive", "mlperf", "ais-bench", "aiperf"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,12 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "run", metavar="RUN", type=options.name_of, help="its result folder, its name, or `latest`"
     )
-    parser.add_argument("--format", choices=(ARCHIVE, MLPERF, AIS_BENCH), default=ARCHIVE)
+    parser.add_argument("--format", choices=(ARCHIVE, MLPERF, AIS_BENCH, AIPERF), default=ARCHIVE)
     parser.add_argument(
         "--output",
         type=options.path_of,
         metavar="PATH",
-        help="a new file (archive, .tar.gz) or folder (default: RUN.tar.gz, RUN-mlperf, RUN-ais-bench beside the run)",
+        help="a new file (archive, .tar.gz) or folder (default: RUN.tar.gz, RUN-mlperf, RUN-ais-bench, RUN-aiperf "
+        "beside the run)",
     )
     parser.add_argument(
         "--system",
@@ -49,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise FlagPerfError(f"is for --format {MLPERF} alone", where="--system")
     if is_held(folder / JOURNAL):
         raise FlagPerfError("this run still goes on", where=str(folder), remedy="export it when it has ended")
-    endings = {ARCHIVE: ".tar.gz", MLPERF: "-mlperf", AIS_BENCH: "-ais-bench"}
+    endings = {ARCHIVE: ".tar.gz", MLPERF: "-mlperf", AIS_BENCH: "-ais-bench", AIPERF: "-aiperf"}
     if not arguments.output:
         check_writable(folder, "name another place with --output")
     output: Path = arguments.output or _beside(folder.resolve(), endings[arguments.format])
@@ -77,4 +78,8 @@ def _export(arguments: argparse.Namespace, folder: Path, output: Path) -> list[s
     from run_benchmarks.exports.redaction import secrets_here
 
     secrets = secrets_here(arguments.config, options.TRAINING_DIR)
+    if arguments.format == AIPERF:
+        from run_benchmarks.exports.aiperf import export_aiperf
+
+        return export_aiperf(folder, output, secrets, options.TRAINING_DIR)
     return export_archive(folder, output, secrets, options.TRAINING_DIR)

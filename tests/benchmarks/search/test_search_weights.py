@@ -1,0 +1,122 @@
+"""Weights on their way from worker to worker, by a real server: whole or not at all, bounded, the newest kept."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from benchmarks.search import weight_exchange
+from benchmarks.search.client import Place
+from benchmarks.search.controller import weights
+from benchmarks.search.controller.weights import WeightStore
+from benchmarks.search.weight_exchange import WeightExchange
+from tests.ports import free_port
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[Place]:
+    """The store alone, on a port of its own; the run's token is looked at before it is asked."""
+    port = free_port()
+    server = uvicorn.Server(
+        uvicorn.Config(WeightStore(folder), host="127.0.0.1", port=port, log_level="warning")
+    )
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        thread.join(0.01)
+        assert thread.is_alive()
+    yield Place("127.0.0.1", port, "a" * 16, 0, "0" * 32, 1, 0)
+    server.should_exit = True
+    thread.join()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_what_one_worker_stores_another_one_gets(tmp_path: Path) -> None:
+    data = bytes(range(256)) * 20_000
+    with served(tmp_path / "weights") as place:
+        exchange = WeightExchange(place)
+        assert exchange.get(3) is None
+        exchange.put(3, data)
+        assert WeightExchange(place).get(3) == data
+        exchange.put(3, b"those of a later attempt")
+        assert exchange.get(3) == b"those of a later attempt"
+    assert names(tmp_path / "weights") == ["3.safetensors"]
+    with served(tmp_path / "weights") as place:
+        assert WeightExchange(place).get(3) == b"those of a later attempt", "they outlive the controller"
+
+
+def test_the_oldest_trials_weights_are_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "HISTORY", 3)
+    with served(tmp_path / "weights") as place:
+        for trial in (9, 10, 8, 11, 12):
+            WeightExchange(place).put(trial, b"x")
+    assert names(tmp_path / "weights") == ["10.safetensors", "11.safetensors", "12.safetensors"]
+
+
+def test_too_much_is_refused_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(weights, "LARGEST_WEIGHTS", 1000)
+    with served(tmp_path / "weights") as place:
+        WeightExchange(place).put(1, bytes(1001))
+        WeightExchange(place).put(2, bytes(1000))
+    assert "weights of trial 1: PUT" in capsys.readouterr().out
+    assert names(tmp_path / "weights") == ["2.safetensors"]
+
+
+def test_an_answer_without_end_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with served(tmp_path / "weights") as place:
+        WeightExchange(place).put(1, bytes(1001))
+        monkeypatch.setattr(weight_exchange, "LARGEST_WEIGHTS", 1000)
+        assert WeightExchange(place).get(1) is None
+    assert "an answer of more than 1000 bytes" in capsys.readouterr().out
+
+
+def test_a_body_that_is_cut_off_leaves_nothing(tmp_path: Path) -> None:
+    with served(tmp_path / "weights") as place:
+        connection = HTTPConnection(place.host, place.port, timeout=60)
+        connection.putrequest("PUT", "/weights/4")
+        connection.putheader("Content-Length", "1000")
+        connection.endheaders(b"x" * 10)
+        connection.close()
+        WeightExchange(place).put(5, b"y")
+        assert WeightExchange(place).get(4) is None
+    assert names(tmp_path / "weights") == ["5.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/weights/0", 404),
+        ("GET", "/weights/1/../../state", 404),
+        ("PUT", "/weights/..%2fstate", 404),
+        ("PUT", "/weights/99999999999", 404),
+        ("PUT", "/weights/1e3", 404),
+        ("DELETE", "/weights/1", 405),
+    ],
+)
+def test_nothing_else_is_read_or_written(tmp_path: Path, method: str, path: str, status: int) -> None:
+    with served(tmp_path / "weights") as place:
+        connection = HTTPConnection(place.host, place.port, timeout=60)
+        connection.request(method, path, b"x" if method == "PUT" else None)
+        assert connection.getresponse().status == status
+        connection.close()
+    assert names(tmp_path) == ["weights"] and names(tmp_path / "weights") == []
+
+
+def test_a_controller_that_is_away_costs_the_weights_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    nobody = WeightExchange(Place("127.0.0.1", free_port(), "a" * 16, 0, "0" * 32, 1, 0))
+    nobody.put(1, b"x")
+    assert nobody.get(1) is None
+    assert "ConnectionRefusedError" in capsys.readouterr().out

@@ -1,0 +1,86 @@
+"""The controller's part of `benchmarks.search.weight_exchange`: files beside the state, of the newest trials alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from tempfile import mkstemp
+
+from anyio import open_file, to_thread
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from benchmarks.search.protocol import HISTORY
+from benchmarks.search.weight_exchange import LARGEST_WEIGHTS, PATH
+
+ENDING = ".safetensors"
+_PATH = re.compile(rf"{PATH}([1-9][0-9]{{0,9}})")
+
+
+class WeightStore:
+    """An ASGI application; who asks has shown the run's token before.
+
+    Args:
+        folder: made if need be. It holds the weights of the HISTORY newest trials, which new ones are made of.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        self._folder = folder
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        response = await self._response(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _response(self, request: Request) -> Response:
+        match = _PATH.fullmatch(request.url.path)
+        if match is None:
+            return Response("no trial's weights", 404)
+        path = self._folder / f"{match[1]}{ENDING}"
+        if request.method == "PUT":
+            return await self._put(request, path)
+        if request.method != "GET":
+            return Response("PUT or GET", 405)
+        is_there = await to_thread.run_sync(path.is_file)
+        return (
+            FileResponse(path, media_type="application/octet-stream")
+            if is_there
+            else Response(status_code=404)
+        )
+
+    async def _put(self, request: Request, path: Path) -> Response:
+        """They get their name when they are whole."""
+        descriptor, name = mkstemp(dir=self._folder, prefix=".")
+        partial = Path(name)
+        try:
+            if not await _written(request, descriptor):
+                return Response(f"more than {LARGEST_WEIGHTS} bytes", 413)
+            partial.replace(path)
+            await to_thread.run_sync(self._forget)
+        except ClientDisconnect:
+            return Response("cut off", 400)
+        except OSError as error:
+            return Response(f"cannot be kept: {error.strerror}", 507)
+        finally:
+            partial.unlink(missing_ok=True)
+        return Response(status_code=204)
+
+    def _forget(self) -> None:
+        """The oldest trials' weights: new architectures are not made of these any more."""
+        trials = sorted(int(path.stem) for path in self._folder.glob(f"[0-9]*{ENDING}"))
+        for trial in trials[:-HISTORY]:
+            (self._folder / f"{trial}{ENDING}").unlink(missing_ok=True)
+
+
+async def _written(request: Request, descriptor: int) -> bool:
+    """Whether the body, which was written, is within the bounds."""
+    size = 0
+    async with await open_file(descriptor, "wb") as stream:
+        async for part in request.stream():
+            size += len(part)
+            if size > LARGEST_WEIGHTS:
+                return False
+            await stream.write(part)
+    return True
