@@ -134,7 +134,7 @@ def test_a_pod_gets_the_vendors_devices(tmp_path: Path) -> None:
     assert "podAntiAffinity" in job["spec"]["template"]["spec"]["affinity"]
     tree.write("acme/vendor.py", f'{vendor}\nKUBERNETES_RESOURCE = "chip"\n')
     (problem,) = tree.problems()[1]
-    assert "is no extended resource of Kubernetes" in problem.message
+    assert "cannot be an extended resource of Kubernetes" in problem.message
 
 
 def test_vendors_name_what_their_plug_ins_offer() -> None:

@@ -23,10 +23,10 @@ def kubernetes(**options: Any) -> dict[str, dict[str, Any]]:
     return {KEY: options}
 
 
-def _named(pattern: str, what: str) -> AfterValidator:
+def _named(pattern: str, what: str, remedy: str = "write it as `kubectl get` shows it") -> AfterValidator:
     def check(text: str) -> str:
         if text and not re.fullmatch(pattern, text, re.ASCII):
-            raise UnfitError(f"cannot be {what}", "write it as `kubectl get` shows it")
+            raise UnfitError(f"cannot be {what}", remedy)
         return text
 
     return AfterValidator(check)
@@ -40,6 +40,15 @@ def _image(text: str) -> str:
 
 Name = Annotated[values.Text, _named(_LABEL, "the name of an object in Kubernetes")]
 Key = Annotated[values.Text, _named(_QUALIFIED, "a name that Kubernetes takes for this")]
+# As a device plug-in offers its devices; empty for none.
+ResourceName = Annotated[
+    values.Text,
+    _named(
+        r"[a-z0-9.-]{1,253}/[A-Za-z0-9][\w.-]{0,62}",
+        "an extended resource of Kubernetes",
+        'write it as the plug-in names it, e.g. "nvidia.com/gpu"',
+    ),
+]
 # Tolerated, requested, selected: as pods have them. A number may be written without quotation marks.
 Amount = Annotated[values.Text, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 

@@ -247,12 +247,6 @@ Registry = Annotated[
               'write host[:port][/path] without https:// and in small letters, e.g. "registry.local:5000"'),
     AfterValidator(lambda registry: registry.rstrip("/")),
 ]  # fmt: skip
-# As a device plug-in of Kubernetes offers its devices; empty for none.
-ResourceName = Annotated[
-    Text,
-    _matching(r"[a-z0-9.-]{1,253}/[A-Za-z0-9][\w.-]{0,62}", "is no extended resource of Kubernetes",
-              'write it as the plug-in names it, e.g. "nvidia.com/gpu"'),
-]  # fmt: skip
 IndexUrl = Annotated[
     Text,
     _matching(r"(https?|file)://[^ ]*", "is not the URL of a package index",

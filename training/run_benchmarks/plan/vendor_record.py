@@ -12,6 +12,7 @@ from pydantic.dataclasses import dataclass as model
 
 from run_benchmarks.plan import values
 from run_benchmarks.plan.command_words import NUMBER
+from run_benchmarks.plan.kubernetes import ResourceName
 
 
 @model(frozen=True)
@@ -55,7 +56,7 @@ class Vendor:
     plugin: values.Plugins = Field(default_factory=dict)
     ragged_attention: values.Texts = ()
     container_options: values.Options = ()
-    kubernetes_resource: values.ResourceName = ""
+    kubernetes_resource: ResourceName = ""
     chips: dict[str, Chip] = Field(default_factory=dict)
     described: bool = True
 
