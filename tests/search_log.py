@@ -27,11 +27,11 @@ FORWARD, BOTH = 1_000_000, 3_000_000  # operations of a sample of the first arch
 DIGEST = "sha256:00ff"
 
 
-def start(**other: object) -> SearchStart:
+def start(time_s: float = 0.0, **other: object) -> SearchStart:
     """A controller's first line."""
     values = {"search": "5e1a", "starts": 1, "away_s": 0.0, "workers": 2, "search_seconds": 3600.0,
               "max_trials": None, "epochs": (2, 4), "seed": 42, **other}  # fmt: skip
-    return SearchStart(0.0, **values)  # type: ignore[arg-type]
+    return SearchStart(time_s, **values)  # type: ignore[arg-type]
 
 
 def worker(
@@ -171,7 +171,7 @@ def lines_of_search(
     events = [event_of(record, begun_ms + round(1000 * record.time_s)) for record in told]
     if finished:
         account = account_of(told)
-        values = finished_values(account, account.now_s + 1.0)
+        values = finished_values(account)
         events.append(Event(EventName.FINISHED, values, begun_ms + round(1000 * account.now_s)))
     return [format_line(event) for event in events]
 

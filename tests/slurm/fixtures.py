@@ -32,12 +32,17 @@ def shared_slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
         signal.signal(signal.SIGTERM, before)
 
 
+def speak_to(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make this process's commands speak to this Slurm."""
+    for name in [name for name in os.environ if name.startswith(("SLURM_", "SBATCH_"))]:
+        monkeypatch.delenv(name)
+    for name, value in slurm.variables.items():
+        monkeypatch.setenv(name, value)
+
+
 @pytest.fixture
 def slurm(shared_slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slurm]:
     """The file's cluster, whole and without jobs; the commands of this process speak to it."""
-    for name in [name for name in os.environ if name.startswith(("SLURM_", "SBATCH_"))]:
-        monkeypatch.delenv(name)
-    for name, value in shared_slurm.variables.items():
-        monkeypatch.setenv(name, value)
+    speak_to(shared_slurm, monkeypatch)
     yield shared_slurm
     shared_slurm.reset()

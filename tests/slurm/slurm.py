@@ -24,6 +24,7 @@ WITH_OWNER = ("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "-
 # Not slurmd itself as the first process: its steps lose their parents, and somebody must see them end.
 NODE = 'hostname "$1" && slurmd -D -N "$1" -f "$2"; exit $?'
 READY_S = 60.0
+FREEZER = Path("/sys/fs/cgroup/freezer")  # the groups by which Slurm tracks processes, of version 1
 # What is told to end has two seconds; a node that does not answer is down a quarter of a minute later.
 SETTINGS = """\
 ClusterName=flagperf
@@ -39,7 +40,7 @@ SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
 SlurmdParameters=config_overrides
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/{tracking}
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
@@ -78,7 +79,9 @@ class Slurm:
     Partitions: `batch`, the default; `spare`, whose jobs are cancelled for those of `batch`; `short`, whose jobs may
     take a minute. A node has its own processes and host name; files and network are this machine's.
 
-    settings: further lines of slurm.conf.
+    settings: further lines of slurm.conf. prefix: of the nodes' names. control_groups: Slurm tracks a step's processes
+    by one, as most sites have it, and not by descent; the prefix must be this cluster's own then, for nodes of one name
+    share a group.
     """
 
     folder: Path
@@ -87,11 +90,13 @@ class Slurm:
     cpus: int = 4
     slurmd_timeout: int = 5
     settings: Sequence[str] = ()
+    prefix: str = "n"
+    control_groups: bool = False
     _daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
-        return [f"n{number}" for number in range(1, self.nodes + 1)]
+        return [f"{self.prefix}{number}" for number in range(1, self.nodes + 1)]
 
     @property
     def configuration(self) -> Path:
@@ -128,6 +133,10 @@ class Slurm:
         """End all of it, with everything that runs in its jobs."""
         for name in list(self._daemons):
             self._kill(name)
+        for name in self.names if self.control_groups else ():
+            subprocess.run(
+                ["find", f"{FREEZER}/slurm_{name}", "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"]
+            )
 
     def reset(self) -> None:
         """Start again what was killed, and cancel every job."""
@@ -216,6 +225,7 @@ class Slurm:
             os.mknod(device, stat.S_IFCHR | 0o600, os.makedev(1, 3))
         files = "".join(f"Name=gpu File={device}\n" for device in devices)
         (self.folder / "gres.conf").write_text(f"AutoDetect=off\n{files}")
+        (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         for name in ("state", *(f"spool-{node}" for node in self.names)):
             (self.folder / name).mkdir(exist_ok=True)
         gres = f" Gres=gpu:{self.gpus}" if self.gpus else ""
@@ -228,6 +238,7 @@ class Slurm:
             hostname=socket.gethostname(),
             port=free_port(),
             slurmd_timeout=self.slurmd_timeout,
+            tracking="cgroup" if self.control_groups else "linuxproc",
         )
         further = "".join(f"{line}\n" for line in self.settings)
         self.configuration.write_text(settings + further + nodes + PARTITIONS)

@@ -19,10 +19,13 @@ from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport
 from run_benchmarks.transports.kubectl import KubectlTransport
 from run_benchmarks.transports.kubectl.client import Kubectl
+from run_benchmarks.transports.srun import SrunTransport
 from run_benchmarks.transports.ssh import connect
 from tests.fakes.kubelets import RUNNING, Processes
 from tests.fakes.kubernetes_api import KubernetesApi
 from tests.run_benchmarks.transports.sshd import SSHD, Sshd
+from tests.slurm.fixtures import speak_to
+from tests.slurm.slurm import Slurm
 
 T = TypeVar("T")
 
@@ -137,11 +140,27 @@ def pod_host(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     return Host("pod", cluster, lambda name, _: KubectlTransport(name, name, Kubectl()))
 
 
-@pytest.fixture(params=["local", "ssh", "kubectl"])
+@pytest.fixture(scope="module")
+def shared_job(shared_slurm: Slurm) -> Iterator[int]:
+    """A job that has the nodes n1 and n2 to itself, for tests that leave both as they are."""
+    job = shared_slurm.allocate("--nodes=2", "--exclusive", "--gres=gpu:2")
+    yield job
+    shared_slurm.run("scancel", str(job))
+
+
+def node_of(job: int, node: str = "n2") -> Host:
+    """A node of a job as a host."""
+    return Host(node, ClusterSettings(hosts=(node,)), lambda name, _: SrunTransport(str(job), name))
+
+
+@pytest.fixture(params=["local", "ssh", "srun", "kubectl"])
 def host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
-    """This machine, reached directly, by ssh, and as a pod by kubectl."""
+    """This machine, reached directly, by ssh, as a node of a job of Slurm, and as a pod by kubectl."""
     if request.param == "local":
         return Host("localhost", ClusterSettings(hosts=("localhost",)))
+    if request.param == "srun":
+        speak_to(request.getfixturevalue("shared_slurm"), monkeypatch)
+        return node_of(request.getfixturevalue("shared_job"))
     if request.param == "kubectl":
         return pod_host(request.getfixturevalue("shared_pod"), monkeypatch, tmp_path)
     server = request.getfixturevalue("shared_sshd")

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks.transports import local
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport, checked
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.conftest import LogLines
@@ -211,16 +210,17 @@ def test_a_timeout_ends_the_command_and_what_it_started(host: Host) -> None:
     host.use(scenario)
 
 
-def test_no_name_of_a_process_hinders_ending_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_name_of_a_process_hinders_ending_a_command() -> None:
     """Such as a name in UTF-8 that the kernel has cut at its 15th byte; any user of the host can have one."""
-    monkeypatch.setattr(local, "GRACE_S", 0.1)
     mark, comm = f"flagperf-{uuid.uuid4()}", Path("/proc/self/comm")
     before = comm.read_bytes()
     comm.write_bytes(b"a\xe8\xae")
     try:
         with pytest.raises(CommandTimeoutError):
             asyncio.run(
-                LocalTransport().run(["sh", "-c", 'trap "" TERM; sleep 9; sleep 9', mark], timeout=0.3)
+                LocalTransport(grace_s=0.1).run(
+                    ["sh", "-c", 'trap "" TERM; sleep 9; sleep 9', mark], timeout=0.3
+                )
             )
     finally:
         comm.write_bytes(before.rstrip())

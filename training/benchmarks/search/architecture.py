@@ -78,16 +78,21 @@ class Architecture(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict
         return {layer.id: layer for layer in self.layers}
 
     @cached_property
-    def main_chain(self) -> tuple[AnyLayer, ...]:
-        """The longest path from the images to the last layer; of equally long ones that of the first inputs."""
+    def longest_inputs(self) -> Mapping[int, int]:
+        """Of what each layer takes that with the longest path from the images to it; the first of equally long ones."""
         depth = {IMAGES: 0}
         longest = {}
         for layer in self.layers:
             longest[layer.id] = max(layer.inputs, key=depth.__getitem__)
             depth[layer.id] = depth[longest[layer.id]] + 1
+        return longest
+
+    @cached_property
+    def main_chain(self) -> tuple[AnyLayer, ...]:
+        """The longest path from the images to the last layer."""
         chain = [self.layers[-1].id]
-        while longest[chain[-1]] != IMAGES:
-            chain.append(longest[chain[-1]])
+        while self.longest_inputs[chain[-1]] != IMAGES:
+            chain.append(self.longest_inputs[chain[-1]])
         return tuple(self.by_id[each] for each in reversed(chain))
 
     @property

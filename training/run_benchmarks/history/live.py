@@ -40,6 +40,7 @@ def progress(path: Path) -> dict[str, Any]:
         "goes_on": bool(is_held(path / JOURNAL)),
         "rounds": list(_rounds(folder).values())[:MOST_ROUNDS],
         "charts": courses(lines),
+        "search": _search(lines),
         "log": [shortened(one_line(line), LONGEST_LINE) for line in lines[-MOST_LINES:]],
     }
 
@@ -72,6 +73,12 @@ def _points(lines: Sequence[str]) -> Iterator[dict[str, float]]:
             sane = {name: number for name, number in numbers.items() if is_measurable(number)}
             points.setdefault(numbers[STEP], {}).update(sane)
     return (points[step] for step in sorted(points))
+
+
+def _search(lines: Sequence[str]) -> str:
+    """What the last line of a search says that it has come to; empty where there is none."""
+    texts = (match["text"] for line in reversed(lines) if (match := _LINE.fullmatch(line)))
+    return next((shortened(text, LONGEST_LINE) for text in texts if numbers_of_search(text)), "")
 
 
 def _rounds(folder: RunFolder) -> dict[tuple[str, int], tuple[str, str, str, str]]:

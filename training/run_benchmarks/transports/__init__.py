@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from run_benchmarks.plan.records import ClusterSettings
@@ -12,8 +13,8 @@ LOCALHOST = "localhost"
 
 
 def open_transport(host: str, cluster: ClusterSettings) -> Transport:
-    """The transport to `host`: local for `localhost`, ssh for any other name. Connects when first used."""
-    return TRANSPORTS["local" if host == LOCALHOST else "ssh"](host, cluster)
+    """The transport to `host`: srun to a node of the job that run.py is in, local for `localhost`, else ssh."""
+    return TRANSPORTS["srun" if cluster.slurm else "local" if host == LOCALHOST else "ssh"](host, cluster)
 
 
 def _local(host: str, cluster: ClusterSettings) -> Transport:
@@ -27,4 +28,14 @@ def _ssh(host: str, cluster: ClusterSettings) -> Transport:
     return SshTransport(host, cluster)
 
 
-TRANSPORTS: dict[str, Callable[[str, ClusterSettings], Transport]] = {"local": _local, "ssh": _ssh}
+def _srun(host: str, cluster: ClusterSettings) -> Transport:
+    from run_benchmarks.transports.srun import SrunTransport
+
+    return SrunTransport(os.environ.get("SLURM_JOB_ID", ""), host)
+
+
+TRANSPORTS: dict[str, Callable[[str, ClusterSettings], Transport]] = {
+    "local": _local,
+    "ssh": _ssh,
+    "srun": _srun,
+}

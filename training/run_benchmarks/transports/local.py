@@ -12,14 +12,16 @@ from pathlib import Path
 from run_benchmarks.transports.base import ByteSink, ByteSource, Tail, Transport
 from run_benchmarks.transports.streams import CHUNK_BYTES, collect, exchange, feed
 
-GRACE_S = 2.0  # between SIGTERM and SIGKILL, for a command that is ended early
+GRACE_S = 2.0
 
 
 class LocalTransport(Transport):
     """This machine. Every command gets a session of its own, so that it can be ended with all it started."""
 
-    def __init__(self, host: str = "localhost") -> None:
+    def __init__(self, host: str = "localhost", grace_s: float = GRACE_S) -> None:
+        """`grace_s`: seconds between SIGTERM and SIGKILL, for a command that is ended early."""
         super().__init__(host)
+        self._grace_s = grace_s
 
     async def _run(
         self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink
@@ -38,7 +40,7 @@ class LocalTransport(Transport):
                 process.wait(),
             )
         except BaseException:
-            await asyncio.shield(_end(starting))
+            await asyncio.shield(_end(starting, self._grace_s))
             raise
         return code, errors.text
 
@@ -63,13 +65,13 @@ async def _start(argv: tuple[str, ...]) -> Process | OSError:
         return error
 
 
-async def _end(starting: asyncio.Future[Process | OSError]) -> None:
+async def _end(starting: asyncio.Future[Process | OSError], grace_s: float) -> None:
     """SIGTERM to the command and all that it started, SIGKILL to what is left after a grace."""
     process = await starting
     if isinstance(process, OSError):
         return
     _signal_group(process.pid, signal.SIGTERM)
-    deadline = asyncio.get_running_loop().time() + GRACE_S
+    deadline = asyncio.get_running_loop().time() + grace_s
     while _group_lives(process.pid) and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(0.05)
     _signal_group(process.pid, signal.SIGKILL)

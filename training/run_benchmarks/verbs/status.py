@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     rows = tuple((*parts, duration or "-") for *parts, duration in seen["rounds"])
     put(_headline(folder, place_options(arguments.config, arguments.log_path)))
     put(Table(HEADINGS, rows, fixed=2).text(output_width()))
-    put("\n".join(seen["log"][-LOG_LINES:]))
+    put("\n".join([*filter(None, [seen["search"]]), *seen["log"][-LOG_LINES:]]))
     if arguments.follow:
         _follow(folder)
     return ExitCode.SUCCESS

@@ -221,16 +221,15 @@ def _accuracy_of(trial: Trial) -> float:
     return trial.accuracy or 0.0
 
 
-def finished_values(account: Account, e2e_time: float) -> dict[str, Any]:
+def finished_values(account: Account) -> dict[str, Any]:
     """What the controller's FINISHED says: the sums from which a reader of its log sees whether that is whole.
 
-    Args:
-        e2e_time: seconds since the controller's first line.
+    Its e2e_time is that of its last start.
     """
-    best = account.best
+    best, begun_s = account.best, account.start.time_s if account.start else 0.0
     return {
         "kind": KIND,
-        "e2e_time": e2e_time,
+        "e2e_time": account.now_s - begun_s,
         "world_size": account.ranks,
         "precision": ", ".join(account.precisions),
         "trials": len(account.trials),

@@ -264,7 +264,7 @@ def test_a_search_that_failed_says_what_it_had_come_to(tmp_path: Path) -> None:
 
 
 def test_what_counts_of_a_log_begins_at_the_last_start(tmp_path: Path) -> None:
-    again = [start(starts=2, away_s=30.0), *two_trials()[1:]]
+    again = [start(300.0, starts=2, away_s=30.0), *two_trials()[1:]]
     result = judged_search(tmp_path, [*two_trials()[:8], *again], **DEMO)
     assert result.verdict is Verdict.MEASURED
     assert values_of(result)["epochs"] == 4

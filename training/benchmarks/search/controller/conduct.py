@@ -112,7 +112,7 @@ def _finish(search: Search) -> int:
     if search.over == "workers":
         search.ledger.print_line("the search has failed: there has been no worker for too long")
         return 1
-    values = finished_values(search.ledger.account, search.ledger.now_s)
+    values = finished_values(search.ledger.account)
     event = Event(EventName.FINISHED, values, int(time.time() * 1000), file=Path(__file__).name)
     search.ledger.print_line(format_line(event))
     return 0

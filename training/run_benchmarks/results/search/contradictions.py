@@ -59,7 +59,8 @@ class _Course:
         """What is wrong with the next event."""
         if record.time_s < self.now_s - SLACK_S:
             yield f"time goes back from {shown(self.now_s)} s to {shown(record.time_s)} s"
-        self.now_s = max(self.now_s, record.time_s)
+        if not isinstance(record, SearchStart):  # what comes behind it was before a later start
+            self.now_s = max(self.now_s, record.time_s)
         if self.start is None and not isinstance(record, SearchStart):
             yield "it stands before SEARCH_START"
         if self.end and not isinstance(record, (Worker, SearchStart)):
@@ -213,7 +214,7 @@ def _clocks(log: SearchLog) -> Iterator[str]:
 
 def _last_word(log: SearchLog) -> Iterator[str]:
     """FINISHED repeats what the events come to."""
-    said, own = log.finished[-1].value if log.finished else {}, finished_values(log.account, 0.0)
+    said, own = log.finished[-1].value if log.finished else {}, finished_values(log.account)
     for name in OF_LAST_WORD:
         value, expected = number_in(said, name), own[name]
         if not math.isclose(value or 0.0, expected or 0.0, rel_tol=1e-9):

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from run_benchmarks.results.search.record import Point
+from run_benchmarks.results.search.record import MOST_POINTS, Point
 from utils.figure_records import HIGHER, LOWER, Figure
 from utils.numbers import shown
 from utils.search.account import Account
@@ -16,6 +16,7 @@ TERA = 1e12
 SCORE_UNIT = "TOP/s"
 STEP_S = 360.0  # of the series of the score: a tenth of an hour, ...
 LEAST_POINTS = 30  # ... and shorter where a search has not so many of them
+SHORTEST_S = 1e-3  # that can be divided
 WINDOW = "first trial's start..last epoch's end"
 SOURCE = "events of the search's controller"
 _SCORE = "operations of all epochs / time: of each epoch its samples x those of one, trained and validated"
@@ -39,12 +40,12 @@ DEFINED: Mapping[str, tuple[str, str | None, str]] = {
 def series_of(account: Account) -> list[Point]:
     """The course of a search, every STEP_S or, of a short one, so often that it has LEAST_POINTS, and at its end."""
     whole = account.seconds
-    if not whole:
+    if whole is None or whole < SHORTEST_S:
         return []
-    step = min(STEP_S, whole / LEAST_POINTS)
+    step = max(min(STEP_S, whole / LEAST_POINTS), whole / (MOST_POINTS - 1))
     points, at, operations, accuracy = [], step, 0, 0.0
     for seconds, until, best in account.in_time():
-        while at < seconds:
+        while at < min(seconds, whole):
             points.append(Point(at, operations / at, accuracy))
             at = step * (len(points) + 1)
         operations, accuracy = until, best

@@ -26,6 +26,9 @@ FIND_AND_END = (
 )
 
 
+_END = re.compile(rb"\n(flagperf-[0-9a-f]{16}) (\d{3})\n")
+
+
 class MarkedCommand:
     """`argv` with a mark at its end, on its way to `sink`."""
 
@@ -35,7 +38,6 @@ class MarkedCommand:
         # in a shell of its own, as its own process: `exit` and `cd` are programs here, which there are none of
         script = f'set -- {words}\n(exec "$@")\nprintf \'\\n%s %03d\\n\' "$0" "$?"\n'
         self._head = os.fsencode(script)
-        self._end = re.compile(rb"\n%b (\d{3})\n" % self.mark.encode())
         self._size = len(self.mark) + 6
         self._sink, self._held = sink, b""
         self.code: int | None = None
@@ -57,8 +59,9 @@ class MarkedCommand:
     async def take(self, chunk: bytes) -> None:
         """Hand on what the command prints; so much is held back as the mark may begin with."""
         self._held += chunk
-        if match := self._end.search(self._held):
-            self.code = int(match[1])
+        ends = (each for each in _END.finditer(self._held) if each[1] == self.mark.encode())
+        if match := next(ends, None):
+            self.code = int(match[2])
             self._held = self._held[: match.start()] + self._held[match.end() :]
         await self._hand_on(len(self._held) - (0 if self.code is not None else self._size - 1))
 

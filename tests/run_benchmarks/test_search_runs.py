@@ -1,0 +1,97 @@
+"""Runs of a search, from plan to report. A FAKE launcher says what controller and workers would say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.results.load import load_run
+from run_benchmarks.results.round_result import RoundResult
+from tests.ports import free_port
+from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
+from tests.search_log import lines_of_search, two_trials
+from utils.case_form import ROLES_TOKEN
+from utils.records import FailureClass, Verdict
+
+LINES = lines_of_search([each for each in two_trials() if each.time_s <= 410])
+# Events of 410 s, which are said to have begun so long ago.
+LAUNCHER = f"""\
+import json, os, sys, time
+from pathlib import Path
+
+lines = {LINES!r}
+folder = Path(sys.argv[sys.argv.index("--log-dir") + 1])
+behaviour = Path(sys.argv[sys.argv.index("--data_dir") + 1], "behaviour").read_text()
+shift = int(time.time() * 1000) - json.loads(lines[0].partition(" ")[2])["metadata"]["time_ms"] - 410_000
+with (folder / "controller.out.log").open("a") as log:
+    for line in lines:
+        event = json.loads(line.partition(" ")[2])
+        event["metadata"]["time_ms"] += shift
+        if event["event"] == "FINISHED":
+            event["value"]["e2e_time"] = 0.1
+            if behaviour == "fail":
+                break
+        log.write("[PerfLog] " + json.dumps(event) + "\\n")
+    if behaviour == "fail":
+        log.write(f"RuntimeError: the disk of {{os.environ['{ROLES_TOKEN}']}} is broken\\n")
+        sys.exit(3)
+"""
+CASE = """\
+class Case:
+    roles = ("controller", "worker")
+
+    def work(self, engine, perf_log): ...
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WholeRun:
+    made = make_whole_run(tmp_path, free_port(), monkeypatch)
+    (made.tree.training / "benchmarks/toy/pytorch/run_pretraining.py").unlink()
+    made.tree.write("benchmarks/toy/pytorch/case.py", CASE)
+    made.tree.write(
+        "benchmarks/toy/pytorch/config/_base.py",
+        'case_kind = "measure"\nsearch_seconds = 600\nranks_per_worker = 0\n',
+    )
+    made.tree.write("utils/roles.py", LAUNCHER)
+    return made
+
+
+def result_of(run: WholeRun) -> RoundResult:
+    (result,) = load_run(run.result).results
+    return result
+
+
+def test_a_search_is_measured_and_reported(run: WholeRun, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main("run") == 0
+    result = result_of(run)
+    assert result.verdict is Verdict.MEASURED and result.failure is None
+    assert result.figures["accuracy"].value == 0.9
+    assert result.search is not None and result.search.is_trial_run
+    assert '<span class="good">Succeeded</span> a trial run' in (run.result / "report.html").read_text()
+    capsys.readouterr()
+    assert run.main("status", str(run.result)) == 0
+    assert "best accuracy 0.9000" in capsys.readouterr().out
+    assert run.units_left() == []
+
+
+def test_a_controller_that_fails_ends_the_round_and_is_blamed(run: WholeRun) -> None:
+    run.behave("fail")
+    assert run.main("run") == 1
+    result = result_of(run)
+    assert result.failure is not None
+    assert result.failure.failure_class is FailureClass.RANK_FAILED
+    assert result.failure.message.startswith("the search's controller on node rank 0 ended with exit code 3")
+    assert "the disk of *** is broken" in result.failure.message
+    assert result.failure.file.endswith("controller.out.log")
+    assert result.figures["accuracy"].caveat.startswith("until the search was cut off")
+    token = (
+        next(iter((run.result).rglob("controller.out.log")))
+        .read_text()
+        .partition("the disk of ")[2]
+        .split()[0]
+    )
+    for path in run.result.rglob("*"):
+        if path.is_file() and path.name != "controller.out.log":
+            assert token not in path.read_text(errors="replace"), path

@@ -1,0 +1,55 @@
+"""What a command prints is told from what others print around it, however its output is cut into chunks."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Iterable
+
+from run_benchmarks.transports.framed import BEGIN, END, RARE, Framed
+
+PRINTED = b"a\n" + RARE.encode() * 3 + b"\0\xff\n no end"
+
+
+def taken(framed: Framed, chunks: Iterable[bytes]) -> None:
+    async def take() -> None:
+        for chunk in chunks:
+            await framed.take(chunk)
+
+    asyncio.run(take())
+
+
+def framed_into(given: bytearray) -> Framed:
+    async def keep(chunk: bytes) -> None:
+        given.extend(chunk)
+
+    return Framed(keep)
+
+
+def test_wherever_the_output_is_cut() -> None:
+    for size in range(1, 60):
+        given = bytearray()
+        framed = framed_into(given)
+        mark = framed.mark.encode()
+        whole = b"welcome\n" + mark + PRINTED + mark + b"7 " + mark + b"\nbye\n"
+        taken(framed, (whole[at : at + size] for at in range(0, len(whole), size)))
+        assert (bytes(given), framed.code, framed.noise) == (PRINTED, 7, b"welcome\n"), size
+        assert not framed.stays.is_set()
+
+
+def test_without_the_whole_end_there_is_no_code() -> None:
+    framed = framed_into(bytearray())
+    mark = framed.mark.encode()
+    taken(framed, [mark + PRINTED + mark + b"0 "])
+    assert framed.code is None
+
+
+def test_a_shell_frames_a_command() -> None:
+    given = bytearray()
+    framed = framed_into(given)
+    script = f"{BEGIN}\nstays=yes\n{END}"
+    argv = ["sh", "-c", script, "sh", framed.mark, "sh", "-c", "echo out; echo err >&2; exit 9"]
+    done = subprocess.run(argv, capture_output=True)
+    taken(framed, [done.stdout])
+    assert (bytes(given), framed.code, framed.stays.is_set()) == (b"out\n", 9, True)
+    assert framed.of_command(f"noise\n{done.stderr.decode()}") == "err\n"

@@ -1,0 +1,3 @@
+"""Two workers on one host, one rank each."""
+
+from config_common import *  # noqa: F403

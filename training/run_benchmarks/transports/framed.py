@@ -1,0 +1,72 @@
+"""A command whose output passes through others' hands: where it begins and ends in it, and its exit code.
+
+What carries a command to a host may print before it and behind it, end before it does, and exit with a code of its own.
+So the command runs in a shell that prints a mark before and behind all of its output, and its exit code behind that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+from run_benchmarks.transports.base import ByteSink
+from utils.numbers import whole
+
+# $1: the mark, then the command, in a shell of its own: there `cd`, say, is a program and no word of this shell.
+BEGIN = """mark=$1; shift; printf %s "$mark"; printf %s "$mark" >&2; (exec "$@"); code=$?"""
+# $stays: a word where this shell goes on although the command has ended. The line's end is for who waits for one.
+END = """printf '%s%s %s%s\\n' "$mark" "$code" "$stays" "$mark\""""
+# What a mark begins with. Of what a command prints only this much is ever held back, so that its last line, which may
+# be the last for hours, is seen at once.
+RARE = "\x1e"
+NOISE_BYTES = 2**16  # that is kept of what others print before the command
+
+
+class Framed:
+    """A sink for framed output, which hands on what the command printed.
+
+    code: its exit code, once all of its output has come. stays: set then where its shell goes on.
+    noise: what others printed before it.
+    """
+
+    def __init__(self, sink: ByteSink) -> None:
+        self.mark = f"{RARE}{secrets.token_hex(16)}"
+        self.code: int | None = None
+        self.stays = asyncio.Event()
+        self.noise = b""
+        self._marks, self._sink, self._held = 0, sink, b""
+
+    async def take(self, chunk: bytes) -> None:
+        """One more chunk."""
+        mark = self.mark.encode()
+        *parts, self._held = (self._held + chunk).split(mark)
+        for part in parts:
+            await self._give(part)
+            self._marks += 1
+        if self._marks < 2:
+            ready = _before_mark(self._held, mark)
+            await self._give(self._held[:ready])
+            self._held = self._held[ready:]
+
+    def of_command(self, errors: str) -> str:
+        """What the command printed of all this standard error."""
+        _, mark, own = errors.partition(self.mark)
+        return own if mark else errors
+
+    async def _give(self, part: bytes) -> None:
+        """What stands before the first mark, between two of them, or behind the last."""
+        if self._marks == 0:
+            self.noise = (self.noise + part)[-NOISE_BYTES:]
+        elif self._marks == 1 and part:
+            await self._sink(part)
+        elif self._marks == 2:
+            code, _, stays = part.decode(errors="replace").partition(" ")
+            self.code = whole(code)
+            if stays:
+                self.stays.set()
+
+
+def _before_mark(held: bytes, mark: bytes) -> int:
+    """How many bytes stand before what may be the beginning of a mark."""
+    at = held.rfind(mark[:1], max(0, len(held) - len(mark) + 1))
+    return at if at >= 0 and mark.startswith(held[at:]) else len(held)
