@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -25,8 +26,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
-
-from tests.ports import free_port
 
 Object = dict[str, Any]
 VERSION = "1.33"  # whose published schemas what is made is held against
@@ -67,7 +66,9 @@ class KubernetesApi:
         self.commands: list[str] = []
         self.forbidden_pods = ""  # why the Job controller may make none
         self.sockets: set[WebSocket] = set()
-        self.port = free_port()
+        self._socket = socket.socket()
+        self._socket.bind(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def of_kind(self, plural: str) -> list[Object]:
@@ -89,16 +90,9 @@ class KubernetesApi:
 
     @contextmanager
     def serving(self) -> Iterator[KubernetesApi]:
-        config = uvicorn.Config(
-            self._app(),
-            host="127.0.0.1",
-            port=self.port,
-            log_level="critical",
-            lifespan="off",
-            ws_max_size=2**27,
-        )
+        config = uvicorn.Config(self._app(), log_level="critical", lifespan="off", ws_max_size=2**27)
         server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, daemon=True)
+        thread = threading.Thread(target=server.run, args=([self._socket],), daemon=True)
         thread.start()
         while not server.started and thread.is_alive():
             time.sleep(0.01)
@@ -109,6 +103,7 @@ class KubernetesApi:
                 self.kubelet.stop(pod)
             server.should_exit = server.force_exit = True
             thread.join(20)
+            self._socket.close()
 
     def _app(self) -> Starlette:
         places = ("/api/v1/namespaces/{ns}", "/apis/{group}/v1/namespaces/{ns}")
