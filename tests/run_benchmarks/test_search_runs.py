@@ -9,6 +9,7 @@ import pytest
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.round_result import RoundResult
 from tests.ports import free_port
+from tests.run_benchmarks.faults.test_resume import killed_after
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
 from tests.search_log import lines_of_search, two_trials
 from utils.case_form import ROLES_TOKEN
@@ -20,23 +21,30 @@ LAUNCHER = f"""\
 import json, os, sys, time
 from pathlib import Path
 
-lines = {LINES!r}
+lines, waits_for = {LINES!r}, None
 folder = Path(sys.argv[sys.argv.index("--log-dir") + 1])
-behaviour = Path(sys.argv[sys.argv.index("--data_dir") + 1], "behaviour").read_text()
+behaviour = Path(sys.argv[sys.argv.index("--data_dir") + 1], "behaviour")
+is_broken = behaviour.exists() and behaviour.read_text() == "fail"
 shift = int(time.time() * 1000) - json.loads(lines[0].partition(" ")[2])["metadata"]["time_ms"] - 410_000
+while sys.argv[sys.argv.index("--node-rank") + 1] != "0":
+    time.sleep(60)
 with (folder / "controller.out.log").open("a") as log:
     for line in lines:
         event = json.loads(line.partition(" ")[2])
         event["metadata"]["time_ms"] += shift
+        while event["event"] == "SEARCH_END" and waits_for and not Path(waits_for).exists():
+            time.sleep(0.2)
         if event["event"] == "FINISHED":
             event["value"]["e2e_time"] = 0.1
-            if behaviour == "fail":
+            if is_broken:
                 break
         log.write("[PerfLog] " + json.dumps(event) + "\\n")
-    if behaviour == "fail":
+        log.flush()
+    if is_broken:
         log.write(f"RuntimeError: the disk of {{os.environ['{ROLES_TOKEN}']}} is broken\\n")
         sys.exit(3)
 """
+BASE = 'case_kind = "measure"\nsearch_seconds = 600\nranks_per_worker = 0\n'
 CASE = """\
 class Case:
     roles = ("controller", "worker")
@@ -45,16 +53,18 @@ class Case:
 """
 
 
+def launcher(waits_for: Path | None = None) -> str:
+    """`utils/roles.py`; on the first node its controller ends the search once there is this file."""
+    return LAUNCHER.replace("], None", f"], {str(waits_for)!r}") if waits_for else LAUNCHER
+
+
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WholeRun:
     made = make_whole_run(tmp_path, free_port(), monkeypatch)
     (made.tree.training / "benchmarks/toy/pytorch/run_pretraining.py").unlink()
     made.tree.write("benchmarks/toy/pytorch/case.py", CASE)
-    made.tree.write(
-        "benchmarks/toy/pytorch/config/_base.py",
-        'case_kind = "measure"\nsearch_seconds = 600\nranks_per_worker = 0\n',
-    )
-    made.tree.write("utils/roles.py", LAUNCHER)
+    made.tree.write("benchmarks/toy/pytorch/config/_base.py", BASE)
+    made.tree.write("utils/roles.py", launcher())
     return made
 
 
@@ -74,6 +84,14 @@ def test_a_search_is_measured_and_reported(run: WholeRun, capsys: pytest.Capture
     assert run.main("status", str(run.result)) == 0
     assert "best accuracy 0.9000" in capsys.readouterr().out
     assert run.units_left() == []
+
+
+def test_a_run_is_taken_up_while_it_searches(run: WholeRun) -> None:
+    killed_after(run, "train")
+    assert run.main("resume", str(run.result)) == 0
+    result = result_of(run)
+    assert result.verdict is Verdict.MEASURED and result.figures["epochs"].value == 4
+    assert any("taken up at the stage train" in note for note in result.notes)
 
 
 def test_a_controller_that_fails_ends_the_round_and_is_blamed(run: WholeRun) -> None:

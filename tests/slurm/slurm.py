@@ -28,7 +28,7 @@ FREEZER = Path("/sys/fs/cgroup/freezer")  # the groups by which Slurm tracks pro
 # What is told to end has two seconds; a node that does not answer is down a quarter of a minute later.
 SETTINGS = """\
 ClusterName=flagperf
-SlurmctldHost={hostname}(127.0.0.1)
+SlurmctldHost={hostname}({address})
 SlurmctldPort={port}
 SlurmUser=root
 AuthType=auth/munge
@@ -97,6 +97,15 @@ class Slurm:
     @property
     def names(self) -> list[str]:
         return [f"{self.prefix}{number}" for number in range(1, self.nodes + 1)]
+
+    @property
+    def address(self) -> str:
+        """Of this machine, as the nodes reach it."""
+        return "127.0.0.1"
+
+    def address_of(self, node: str) -> str:
+        """Of a node, as this machine reaches it."""
+        return "127.0.0.1"
 
     @property
     def configuration(self) -> Path:
@@ -230,12 +239,14 @@ class Slurm:
             (self.folder / name).mkdir(exist_ok=True)
         gres = f" Gres=gpu:{self.gpus}" if self.gpus else ""
         nodes = "".join(
-            f"NodeName={name} NodeAddr=127.0.0.1 Port={free_port()} CPUs={self.cpus} RealMemory=1000{gres}\n"
+            f"NodeName={name} NodeAddr={self.address_of(name)} Port={free_port()} CPUs={self.cpus} "
+            f"RealMemory=1000{gres}\n"
             for name in self.names
         )
         settings = SETTINGS.format(
             folder=self.folder,
             hostname=socket.gethostname(),
+            address=self.address,
             port=free_port(),
             slurmd_timeout=self.slurmd_timeout,
             tracking="cgroup" if self.control_groups else "linuxproc",

@@ -10,6 +10,7 @@ from run_benchmarks.names import Node, unit_name
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.session import Session
 from run_benchmarks.stages.fan_out import raise_first
+from run_benchmarks.stages.granted_devices import granted_devices
 from run_benchmarks.stages.launch import Launch
 from run_benchmarks.stages.network import interface_to, peer_of
 from run_benchmarks.transports.base import Transport
@@ -39,9 +40,11 @@ class RoundUnits:
 
     async def start_task(self, node: Node, interface: str) -> None:
         """Let the node's ranks begin."""
-        unit = self._launch.task(node, interface)
+        transport = self._transport(node)
+        granted = await granted_devices(self._session.plan, node.case, transport)
+        unit = self._launch.task(node, interface, granted)
         self._state.tree = unit.workdir
-        await self._session.runtime.start(self._transport(node), unit)
+        await self._session.runtime.start(transport, unit)
         self._session.journal.write(
             "started",
             case=self._state.case.settings.name,

@@ -21,7 +21,7 @@ from utils.events import Event, read_events
 from utils.roles import ADDRESS, SESSION, START, WORKER
 
 ROOT = Path(__file__).resolve().parents[3]
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 SECRET = "a-token-of-this-run-alone"
 
 

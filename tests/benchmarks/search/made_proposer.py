@@ -8,7 +8,14 @@ import sys
 import msgspec
 from msgspec import Raw
 
-from benchmarks.search.protocol import Evaluations, Hyperparameters, Proposed, encode, reply_of
+from benchmarks.search.protocol import (
+    Evaluations,
+    Hyperparameters,
+    Proposed,
+    encode,
+    evaluations_of,
+    reply_of,
+)
 
 
 def main() -> None:
@@ -18,7 +25,7 @@ def main() -> None:
     for line in sys.stdin.buffer:
         reply = reply_of(line)
         assert isinstance(reply, Evaluations)
-        for each in reply.evaluations:
+        for each in evaluations_of(reply):
             if each.accuracy is not None:
                 best = max(best, (each.accuracy, each.trial or 0))
         if reply.wanted:

@@ -155,6 +155,8 @@ def test_a_larger_kernel_computes_the_same_and_a_smaller_one_is_its_middle() -> 
 def test_weights_of_another_child_are_refused() -> None:
     with pytest.raises(EditError, match="do not make the child"):
         inherited(build(SMALL).state_dict(), SMALL, [], apply(SMALL, Deepen(3)))
+    with pytest.raises(EditError, match="do not make the child"):
+        inherited(build(SMALL).state_dict(), SMALL, [Deepen(3)], apply(apply(SMALL, Deepen(3)), Widen(1)))
 
 
 def test_each_edit_by_hand() -> None:
@@ -240,6 +242,9 @@ def test_limits_hold() -> None:
         for edit, edited in neighbours(SMALL, random, few):
             assert edited.parameters <= SMALL.parameters
             assert not isinstance(edit, Deepen)
+    for seed in range(20):
+        for edit, edited in neighbours(SMALL, Random(seed), Limits(layers=len(SMALL.layers) + 1)):
+            assert len(edited.layers) == len(SMALL.layers) + (isinstance(edit, Skip))
     wide = residual(Images(8, 8, 1), classes=10, width=2**14, blocks=())
     with pytest.raises(ArchitectureError, match="131072 channels, 65536 at most"):
         apply(apply(apply(wide, Widen(1)), Widen(1)), Widen(1))

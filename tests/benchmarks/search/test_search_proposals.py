@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import reduce
 from random import Random
 
 import msgspec
@@ -15,10 +16,10 @@ from threadpoolctl import threadpool_limits
 from benchmarks.search.architecture import Architecture, Images
 from benchmarks.search.choice import Tried, UpperConfidenceBound, annealed, best_candidate
 from benchmarks.search.distance import Description, Floats, description_of, distance
-from benchmarks.search.hyperparameters import trained
-from benchmarks.search.layers import Add, Conv, Dropout
+from benchmarks.search.hyperparameters import Space, trained
+from benchmarks.search.layers import Add, Conv, Dense, Dropout, GlobalPool
 from benchmarks.search.morphism import Deepen, Limits, Widen, apply, neighbours
-from benchmarks.search.proposals import Evaluated, ExhaustedError, Proposal, Space, propose
+from benchmarks.search.proposals import Evaluated, ExhaustedError, Proposal, propose
 from benchmarks.search.protocol import Hyperparameters
 from benchmarks.search.resnet import small_resnet
 from benchmarks.search.tuning import TUNED_FROM, Outcome, tuned
@@ -111,7 +112,7 @@ def test_before_there_is_a_parent() -> None:
     assert first == Proposal(None, (), START, FIRST, tuned=False)
     waiting = [_evaluated(None, first, None), _evaluated(1, first, None)]
     second = propose(waiting, Random(0), 1, SPACE)
-    assert (second.parent, second.edits) == (None, ())
+    assert second.parent is None and reduce(apply, second.edits, START) == second.architecture
     assert distance(second.architecture, START) >= 1e-5
 
 
@@ -142,6 +143,23 @@ def test_the_same_network_many_times() -> None:
     """After the search was exhausted, or of old: the matrix of distances is all zeros."""
     history = [Evaluated(trial, START, 0.1 * trial, FIRST, tuned=False) for trial in range(1, 9)]
     assert propose(history, Random(0), 2, SPACE).edits
+
+
+def test_what_no_search_can_have_made_is_no_parent() -> None:
+    """A network of so many layers that comparing them would take minutes, and an accuracy that is no number."""
+    huge = START.layers[-1].id
+    layers = [
+        *START.layers[:3],
+        *(Conv(huge + 1 + each, (huge + each if each else 3,), 8, 3) for each in range(1990)),
+    ]
+    layers += [GlobalPool(huge + 2000, (huge + 1990,)), Dense(huge + 2001, (huge + 2000,), 10)]
+    history = [
+        Evaluated(1, Architecture(START.images, tuple(layers)), 1.0, FIRST, tuned=False),
+        Evaluated(2, apply(START, Deepen(3)), math.nan, FIRST, tuned=False),
+        Evaluated(3, START, 0.5, FIRST, tuned=False),
+    ]
+    assert propose(history, Random(0), 1, SPACE).parent == 3
+    assert propose(history[:2], Random(0), 1, SPACE).parent is None
 
 
 def test_nothing_new_is_said() -> None:
@@ -217,6 +235,23 @@ def test_hyper_parameters_are_tuned_from_the_fourth_round_on() -> None:
     assert len(asked) > 5
     assert all(0 <= each.dropout <= 0.2 and each.batch_size in SPACE.batch_sizes for each in asked)
     assert {each.kernel for each in asked} > {5}
+
+
+def test_a_kernel_is_no_larger_than_the_limits_allow() -> None:
+    """Of 231 thousand parameters 221 are in six convolutions of 3 x 3: with 5 x 5 they are 614, with 7 x 7 1,204."""
+    network = START
+    for _ in range(6):
+        network = apply(network, Deepen(network.main_chain[-4].id))
+    large = Hyperparameters(dropout=0.1, kernel=7, batch_size=32)
+    history = [Evaluated(1, network, 0.5, large, tuned=False)]
+    for most, expected in ((10**9, {7}), (network.parameters * 3, {5}), (network.parameters + 99_999, {3})):
+        points = {
+            propose(
+                history, Random(seed), 1, Space(START, (32,), most, deepen_below=0)
+            ).hyperparameters.kernel
+            for seed in range(3)
+        }
+        assert points == expected
 
 
 def test_tuning_learns() -> None:

@@ -216,6 +216,12 @@ def test_one_node_needs_no_interface_and_several_processes_see_as_many_devices(t
     assert option(unit, "--nproc") == "2"
 
 
+def test_ranks_use_the_first_of_the_devices_that_were_granted(tmp_path: Path) -> None:
+    plan = make_tree(tmp_path).load()
+    unit = launch_of(plan).task(nodes_of(plan.cases[0], 1)[0], "", ["3", "5", "7"])
+    assert unit.env["ACME_VISIBLE_DEVICES"] == "3,5"
+
+
 def test_units_are_named_and_labelled_by_run_case_round_and_node(tree: Tree) -> None:
     plan = tree.load()
     node = nodes_of(plan.cases[0], 3)[1]

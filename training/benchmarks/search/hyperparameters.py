@@ -1,12 +1,29 @@
-"""Hyper-parameters of a trial that an architecture takes up: what is built, trained and counted has them in it."""
+"""What is searched among, and what a trial's hyper-parameters make of a network: that is built, trained and counted."""
 
 from __future__ import annotations
 
-from msgspec import structs
+from typing import Annotated
 
-from benchmarks.search.architecture import Architecture
+import msgspec
+from msgspec import Meta, structs
+
+from benchmarks.search.architecture import MOST_PARAMETERS, Architecture
 from benchmarks.search.layers import AnyLayer, Conv, Dropout
+from benchmarks.search.morphism import DEEPEN_BELOW, Limits
 from benchmarks.search.protocol import Hyperparameters
+
+
+class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is searched: networks that edits make of `start`, and batch sizes, of which the first is the start's."""
+
+    start: Architecture
+    batch_sizes: Annotated[tuple[Annotated[int, Meta(ge=1, le=2**31 - 1)], ...], Meta(min_length=1)]
+    most_parameters: int = MOST_PARAMETERS
+    deepen_below: int = DEEPEN_BELOW
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.most_parameters, self.deepen_below)
 
 
 def trained(architecture: Architecture, hyperparameters: Hyperparameters) -> Architecture:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import msgspec
 from msgspec import structs
-from scipy.cluster.hierarchy import DisjointSet
 
 from benchmarks.search.architecture import MOST_PARAMETERS, Architecture, ArchitectureError
 from benchmarks.search.layers import IMAGES, Add, AnyLayer, BatchNorm, Conv, Dense, LayerId, Relu, Shape
@@ -27,10 +26,15 @@ class EditError(ArchitectureError):
 
 
 class Limits(NamedTuple):
-    """How far networks may grow: parameters that one has at most, layers from which on none is deepened."""
+    """How far networks may grow.
+
+    parameters: that one has at most. deepen_below: layers from which on none is deepened. layers: that one has at most,
+    skips included, so that comparing hundreds of networks takes seconds.
+    """
 
     parameters: int = MOST_PARAMETERS
     deepen_below: int = DEEPEN_BELOW
+    layers: int = 2 * DEEPEN_BELOW
 
 
 class Deepen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="deepen"):
@@ -102,12 +106,17 @@ def apply(architecture: Architecture, edit: Edit) -> Architecture:
 
 def width_group(architecture: Architecture, layer: int) -> Set[int]:
     """The layers, IMAGES among them, that have as many channels as `layer` because they are added or passed on."""
-    groups: DisjointSet[int] = DisjointSet(architecture.shapes)
+    beside: dict[int, set[int]] = {each: set() for each in architecture.shapes}
     for each in architecture.layers:
-        if not isinstance(each, (Conv, Dense)):
-            for source in each.inputs:
-                groups.merge(each.id, source)
-    return frozenset(groups.subset(layer))
+        for source in () if isinstance(each, (Conv, Dense)) else each.inputs:
+            beside[each.id].add(source)
+            beside[source].add(each.id)
+    group, waiting = {layer}, [layer]
+    while waiting:
+        further = beside[waiting.pop()] - group
+        group |= further
+        waiting += further
+    return group
 
 
 def keeps_function(architecture: Architecture, edit: Edit) -> bool:
@@ -123,7 +132,8 @@ def _tried(architecture: Architecture, edit: Edit, limits: Limits) -> Neighbour 
         edited = apply(architecture, edit)
     except ArchitectureError:
         return None
-    return Neighbour(edit, edited) if edited.parameters <= limits.parameters else None
+    fits = edited.parameters <= limits.parameters and len(edited.layers) <= limits.layers
+    return Neighbour(edit, edited) if fits else None
 
 
 def _deepen(architecture: Architecture, random: Random, limits: Limits) -> Edit | None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-import msgspec
-from msgspec import Meta
+from msgspec import structs
 
-from benchmarks.search.architecture import MOST_PARAMETERS, Architecture
+from benchmarks.search.architecture import Architecture, ArchitectureError
 from benchmarks.search.choice import Candidate, Tried, best_candidate
 from benchmarks.search.distance import description_of
-from benchmarks.search.morphism import DEEPEN_BELOW, Edit, Limits
+from benchmarks.search.hyperparameters import Space, trained
+from benchmarks.search.morphism import Edit
 from benchmarks.search.protocol import Hyperparameters
 from benchmarks.search.tuning import TUNED_FROM, Outcome, tuned
 from utils.errors import FlagPerfError
@@ -20,19 +20,6 @@ from utils.errors import FlagPerfError
 
 class ExhaustedError(FlagPerfError):
     """No edit makes a network that is new and within the limits."""
-
-
-class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is searched: networks that edits make of `start`, and batch sizes, of which the first is the start's."""
-
-    start: Architecture
-    batch_sizes: Annotated[tuple[Annotated[int, Meta(ge=1, le=2**31 - 1)], ...], Meta(min_length=1)]
-    most_parameters: int = MOST_PARAMETERS
-    deepen_below: int = DEEPEN_BELOW
-
-    @property
-    def limits(self) -> Limits:
-        return Limits(self.most_parameters, self.deepen_below)
 
 
 class Evaluated(NamedTuple):
@@ -46,7 +33,7 @@ class Evaluated(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A network that `edits` make of that of the trial `parent`; without a parent it begins with fresh weights.
+    """A network that `edits` make of that of the trial `parent`; without one, of the start, with fresh weights.
 
     tuned: whether its hyper-parameters were searched for; else they are its parent's.
     """
@@ -68,7 +55,7 @@ def propose(history: Sequence[Evaluated], random: Random, round_number: int, spa
     Raises:
         ExhaustedError: nothing new can be had.
     """
-    ended = [each for each in history if each.trial is not None and each.accuracy is not None]
+    ended = [each for each in history if _is_parent(each, space)]
     if not ended:
         return _first(history, random, space)
     candidate = _candidate(ended, history, random, space)
@@ -78,16 +65,33 @@ def propose(history: Sequence[Evaluated], random: Random, round_number: int, spa
     if is_tuned:
         outcomes = [Outcome(each.hyperparameters, each.accuracy) for each in history if each.tuned]
         point = tuned(outcomes, point, space.batch_sizes, random)
+    point = _within(point, candidate.architecture, space)
     return Proposal(parent.trial, candidate.edits, candidate.architecture, point, is_tuned)
 
 
+def _is_parent(each: Evaluated, space: Space) -> bool:
+    """Whether it was trained, and is not so large that this search cannot have made it."""
+    has_ended = each.trial is not None and each.accuracy is not None and 0 <= each.accuracy <= 1
+    return has_ended and len(each.architecture.layers) <= space.limits.layers
+
+
+def _within(point: Hyperparameters, architecture: Architecture, space: Space) -> Hyperparameters:
+    """With the largest kernel, up to that of `point`, with which the network is within the limits: with 3 it is."""
+    try:
+        fits = trained(architecture, point).parameters <= space.most_parameters
+    except ArchitectureError:
+        fits = False
+    smaller = structs.replace(point, kernel=max(3, point.kernel - 2))
+    return point if fits or point.kernel == 3 else _within(smaller, architecture, space)
+
+
 def _first(history: Sequence[Evaluated], random: Random, space: Space) -> Proposal:
-    """The start, or a network near to it, before there is a parent to learn from."""
-    architecture = space.start
+    """The start, or what edits make of it, before there is a parent to learn from."""
+    candidate = Candidate(0, (), space.start)
     if description_of(space.start) in {description_of(each.architecture) for each in history}:
         point = Evaluated(0, space.start, 0.0, _first_point(space), tuned=False)
-        architecture = _candidate([point], history, random, space).architecture
-    return Proposal(None, (), architecture, _first_point(space), tuned=False)
+        candidate = _candidate([point], history, random, space)
+    return Proposal(None, candidate.edits, candidate.architecture, _first_point(space), tuned=False)
 
 
 def _first_point(space: Space) -> Hyperparameters:

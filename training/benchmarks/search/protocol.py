@@ -30,7 +30,7 @@ TOKEN_FORM = re.compile(r"[A-Za-z0-9._~-]{16,256}")
 LARGEST_BODY = 2**19  # bytes: an architecture of 2,000 layers has less than half of it
 LARGEST_REPLY = 2**25  # bytes
 MOST_EDITS = 100
-HISTORY = 512  # evaluations of which a proposal is made
+HISTORY = 512  # trials that have ended, of which a proposal is made
 
 T = TypeVar("T")
 Number = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -69,8 +69,8 @@ class Hyperparameters(Record, frozen=True):
 class Proposed(Record, frozen=True):
     """An architecture that is to be tried.
 
-    parent: the trial of which it was made by `edits`; None for a first one. tuned: whether its hyper-parameters were
-    searched for.
+    parent: the trial of which it was made by `edits`; None for edits of the network that the search starts from. tuned:
+    whether its hyper-parameters were searched for.
     """
 
     parent: Ordinal | None
@@ -81,12 +81,19 @@ class Proposed(Record, frozen=True):
 
 
 class Evaluation(Record, frozen=True):
-    """What came of a proposal; `trial` is None before it was handed out, `accuracy` (0 to 1) before it has ended."""
+    """What came of a proposal; its architecture follows from `parent` and `edits`, as of Proposed.
+
+    trial: None before it was handed out first. accuracy: 0 to 1; None before it has ended, and of one that failed.
+    """
 
     proposal: Ordinal
     trial: Ordinal | None
     accuracy: Share | None
-    proposed: Proposed
+    has_ended: bool
+    parent: Ordinal | None
+    edits: Annotated[tuple[Raw, ...], Meta(max_length=MOST_EDITS)]
+    hyperparameters: Hyperparameters
+    tuned: bool
 
 
 class Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
@@ -212,13 +219,13 @@ class Beat(Answer, frozen=True, tag="beat"):
 
 
 class Evaluations(Answer, frozen=True, tag="evaluations"):
-    """What changed behind `after`, oldest change first, the last HISTORY proposals at most.
+    """What changed behind `after`, oldest change first, a part at a time: an array of Evaluation.
 
     latest: the change number to ask with next. wanted: a proposal is expected of the one who asked, for a trial of
     `round`, made with `seed`; else ask again after `again_s`.
     """
 
-    evaluations: tuple[Evaluation, ...]
+    evaluations: Raw
     latest: Count
     wanted: bool
     round: Ordinal
@@ -246,6 +253,7 @@ Reply: TypeAlias = Settled | Trial | Wait | Taken | Beat | Evaluations | Over
 encode = msgspec.json.Encoder().encode
 _REQUESTS: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 _REPLIES: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
+_EVALUATIONS: msgspec.json.Decoder[tuple[Evaluation, ...]] = msgspec.json.Decoder(tuple[Evaluation, ...])
 _PROPOSED: msgspec.json.Decoder[Proposed | None] = msgspec.json.Decoder(Proposed | None)
 _REFUSALS: msgspec.json.Decoder[Refusal] = msgspec.json.Decoder(Refusal)
 
@@ -267,6 +275,11 @@ def reply_of(body: bytes) -> Reply:
 def refusal_of(body: bytes) -> Refusal:
     """The refusal in a body; ProtocolError as of `request_of`."""
     return _decoded(_REFUSALS, body)
+
+
+def evaluations_of(reply: Evaluations) -> tuple[Evaluation, ...]:
+    """What it tells; ProtocolError as of `request_of`."""
+    return _decoded(_EVALUATIONS, bytes(reply.evaluations))
 
 
 def proposed_of(line: bytes) -> Proposed | None:

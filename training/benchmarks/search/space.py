@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from benchmarks.search.architecture import Architecture, Images
+from benchmarks.search.hyperparameters import Space
 from benchmarks.search.images import ImageFacts
-from benchmarks.search.proposals import Space
 from benchmarks.search.resnet import resnet50, small_resnet
 from utils.errors import FlagPerfError
 

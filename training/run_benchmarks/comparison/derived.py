@@ -10,7 +10,7 @@ from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.round_result import RoundResult
 from utils.figures import DEFINITIONS, FULL_COVERAGE, Figure
 
-RATES = ("p_whole", "p_train", "tokens_per_second")
+RATES = ("p_whole", "p_train", "tokens_per_second", "score")
 CHIP_SECONDS, TOTAL_ENERGY = "chip_seconds_to_target", "energy_of_all_nodes"
 NAMES = (
     *(f"{rate}_per_{one}" for rate in RATES for one in ("chip", "node", "watt")),
@@ -73,6 +73,8 @@ def _derived(each: ComparedRound, figures: Mapping[str, Figure]) -> Iterator[tup
     for name in (name for name in RATES if name in figures):
         rate = figures[name]
         for one, unit, count, what, reason, other in parts:
+            if f"{name}_per_{one}" in figures:  # a search's own
+                continue
             part = _scaled(rate, count and 1 / count, f"{rate.unit}/{unit}", f"`{name}` / {what}", reason)
             caveats = dict.fromkeys(each.caveat for each in (rate, other) if each and each.caveat)
             scope = other.scope if other else ""

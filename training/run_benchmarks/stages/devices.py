@@ -12,6 +12,7 @@ from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import DoubtError, HostUse
+from run_benchmarks.stages.granted_devices import granted_devices
 from run_benchmarks.transports.base import CommandTimeoutError, Transport
 from utils.errors import FlagPerfError
 from utils.text_files import one_line
@@ -32,6 +33,8 @@ async def devices(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     for cases in of_vendor.values():
         try:
             details.append(await _check(cases, use.transport))
+            for case in cases:
+                await granted_devices(plan, case, use.transport)
         except DoubtError as doubt:  # another vendor's devices may yet forbid the run
             doubts.append(doubt)
     if doubts:

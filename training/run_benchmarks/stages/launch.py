@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from run_benchmarks.frameworks.base import NODE_LAUNCHER, ROLES_LAUNCHER, Contract, Framework, LaunchJob
@@ -60,8 +60,13 @@ class Launch:
     addresses: tuple[str, ...]
     token: str = field(default="", repr=False)
 
-    def task(self, node: Node, interface: str) -> Unit:
-        """The unit whose main process starts the node's ranks and ends with them."""
+    def task(self, node: Node, interface: str, granted: Sequence[str] = ()) -> Unit:
+        """The unit whose main process starts the node's ranks and ends with them.
+
+        Args:
+            interface: by which the node reaches its peers; empty for none.
+            granted: the devices that a scheduler has granted there, at least one a rank; empty where none does.
+        """
         case, inside = node.case, _Inside(self, node)
         environment_file = inside.tree(case.files.environment_script) if case.files.environment_script else ""
         log = f"{inside.node}/start_{case.settings.framework_name}_task.log"
@@ -83,7 +88,7 @@ class Launch:
             image=self.image,
             argv=(*argv, *self.framework.launch_argv(job, node.rank)),
             env={
-                **self._environment(inside, case, interface),
+                **self._environment(inside, case, interface, granted),
                 ROUND: str(node.round),
                 **self._restart(node),
             },
@@ -146,11 +151,14 @@ class Launch:
             launcher=_launcher(case),
         )
 
-    def _environment(self, inside: _Inside, case: CasePlan, interface: str) -> Mapping[str, str]:
+    def _environment(
+        self, inside: _Inside, case: CasePlan, interface: str, granted: Sequence[str]
+    ) -> Mapping[str, str]:
         environment = {"PYTHONUNBUFFERED": "1", **self.framework.unit_variables(inside.node)}
         visible = case.visible_devices_env
         if visible:
-            environment[visible] = ",".join(str(number) for number in range(case.settings.nproc))
+            devices = granted or [str(number) for number in range(case.settings.nproc)]
+            environment[visible] = ",".join(devices[: case.settings.nproc])
         if interface:
             environment["GLOO_SOCKET_IFNAME"] = interface
         return environment

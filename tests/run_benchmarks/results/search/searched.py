@@ -65,8 +65,8 @@ def judged_folders(
 
 
 def write_search_run(folder: Path, *searches: tuple[int, Iterable[SearchRecord]], **parameters: Any) -> Run:
-    """A run as `run.py` writes it, of a case for each search, which are on so many hosts."""
-    name, uid = "run20260102030405", "run20260102030405-abcdef"
+    """A run, named as its folder, as `run.py` writes it; of a case for each search, which are on so many hosts."""
+    name, uid = folder.name, f"{folder.name}-abcdef"
     folder.mkdir(parents=True, exist_ok=True)
     cases, results = [], []
     for nodes, records in searches:

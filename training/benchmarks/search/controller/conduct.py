@@ -6,17 +6,19 @@ import asyncio
 import signal
 import socket
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 from benchmarks.search.controller.database import StateError, open_database
 from benchmarks.search.controller.ledger import Ledger
+from benchmarks.search.controller.proposals import Facts
 from benchmarks.search.controller.search import Search
-from benchmarks.search.controller.server import App, Check, allow_open_files, make_server
+from benchmarks.search.controller.server import App, Application, Check, allow_open_files, make_server
 from benchmarks.search.controller.settings import SearchSettings
 from benchmarks.search.controller.turns import Turns
+from benchmarks.search.protocol import Proposed
 from utils.events import Event, EventName, format_line
 from utils.search.account import finished_values
 
@@ -34,12 +36,15 @@ def conduct(
     token: str,
     check: Check,
     out: TextIO,
+    weights: Application | None = None,
+    first: Sequence[tuple[Proposed, Facts]] = (),
 ) -> int:
     """Conduct a search to its end; the exit code.
 
     Args:
         folder: where its state is, or will be. earlier: as of `open_database`. out: where events go.
-        check: of what is proposed, see `architectures.checked`.
+        check: of what is proposed, see `architectures.checked`. weights: as of App.
+        first: as of Search.
 
     Raises:
         FlagPerfError: the state cannot be used, or not any more.
@@ -47,21 +52,22 @@ def conduct(
     connections = allow_open_files(settings.workers)
     ledger = Ledger(open_database(folder, earlier), out)
     try:
-        search = Search(ledger, settings)
-        return asyncio.run(_conduct(search, listener, token, check, connections))
+        search = Search(ledger, settings, first)
+        app = partial(App, search, token=token, check=check, weights=weights)
+        return asyncio.run(_conduct(search, listener, app, connections))
     finally:
         ledger.close()
 
 
 async def _conduct(
-    search: Search, listener: socket.socket, token: str, check: Check, connections: int
+    search: Search, listener: socket.socket, app: Callable[[Turns], App], connections: int
 ) -> int:
     turns = Turns(search.ledger)
     stopped = asyncio.get_running_loop().create_future()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, _resolve, stopped, number)
     await _first_of(turns.take(search.start), turns.failed)
-    server = make_server(App(search, turns, token, check), connections)
+    server = make_server(app(turns), connections)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     ends: set[asyncio.Future[Any]] = {stopped, serving, turns.failed}
     try:

@@ -7,14 +7,16 @@ import random
 from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
 
 from benchmarks.search.controller.ledger import Ledger
 from benchmarks.search.controller.refusal import WRONG, RefuseError
 from benchmarks.search.controller.settings import SearchSettings
-from benchmarks.search.protocol import HISTORY, Evaluation, Evaluations, Proposed, Record, encode
+from benchmarks.search.protocol import Evaluation, Evaluations, Proposed, Record, encode
 
 PROMISED_S = 60.0  # a worker that was asked for a proposal and sends none by then sends none
-PAGE_BYTES = 2**23  # of architectures in one answer
+PAGE = 4096  # changes that are told at once
 ASKS_PER_S = 100  # of all workers for the history, while nothing is wanted of them
 SHORTEST_PAUSE_S = 0.2
 
@@ -51,38 +53,53 @@ class Proposals:
             raise RefuseError(WRONG, f"trial {proposed.parent} is no parent: it has no accuracy")
         return msgspec.json.decode(row["proposed"], type=Proposed)
 
-    def take(self, worker: int, proposed: Proposed, facts: Facts) -> bool:
-        """Put it into the queue; False where it is there already, or was."""
-        self.promised.pop(worker, None)
+    def take(self, worker: int | None, proposed: Proposed, facts: Facts) -> bool:
+        """Put a worker's, or the controller's own (None), into the queue; False where it is there already, or was."""
+        if worker is not None:
+            self.promised.pop(worker, None)
+        number = self.ledger.value("SELECT coalesce(max(proposal), 0) + 1 FROM proposals")
         unique = hashlib.sha256(bytes(proposed.architecture) + encode(proposed.hyperparameters))
         texts = encode(proposed).decode(), encode(facts).decode()
-        statement = """INSERT INTO proposals (digest, proposed, facts, state, change)
-            VALUES (?, ?, ?, 'queued', ?) ON CONFLICT DO NOTHING"""
-        return bool(self.ledger.execute(statement, unique.hexdigest(), *texts, self._change()))
+        told = Evaluation(
+            number,
+            None,
+            None,
+            False,
+            proposed.parent,
+            proposed.edits,
+            proposed.hyperparameters,
+            proposed.tuned,
+        )
+        statement = """INSERT INTO proposals (proposal, digest, proposed, facts, told, state, change)
+            VALUES (?, ?, ?, ?, ?, 'queued', ?) ON CONFLICT DO NOTHING"""
+        values = (unique.hexdigest(), *texts, encode(told).decode(), self._change())
+        return bool(self.ledger.execute(statement, number, *values))
 
     def history(self, worker: int, after: int, round_number: int) -> Evaluations:
         """What changed behind `after`, and whether this worker is to propose the next."""
-        query = """SELECT proposal, trial, accuracy, proposed, change FROM proposals WHERE change > ?
-            ORDER BY change LIMIT ?"""
-        rows, size = list(self.ledger.rows(query, after, HISTORY)), 0
-        page: list[Evaluation] = []
-        for row in rows:
-            if page and size + len(row["proposed"]) > PAGE_BYTES:
-                break
-            size += len(row["proposed"])
-            proposed = msgspec.json.decode(row["proposed"], type=Proposed)
-            page.append(Evaluation(row["proposal"], row["trial"], row["accuracy"], proposed))
-            after = row["change"]
-        is_all = len(page) == len(rows) < HISTORY
-        is_wanted = is_all and self._is_wanted(worker)
+        query = "SELECT told, change FROM proposals WHERE change > ? ORDER BY change LIMIT ?"
+        rows = self.ledger.rows(query, after, PAGE)
+        page = Raw(f"[{','.join(row['told'] for row in rows)}]".encode())
+        is_wanted = len(rows) < PAGE and self._is_wanted(worker)
         live = self.ledger.value("SELECT count(*) FROM sessions WHERE state = 'live'")
-        pause_s = max(SHORTEST_PAUSE_S, live / ASKS_PER_S) if is_all else 0.0
-        return Evaluations(tuple(page), after, is_wanted, round_number, random.getrandbits(48), pause_s)
+        pause_s = max(SHORTEST_PAUSE_S, live / ASKS_PER_S) if len(rows) < PAGE else 0.0
+        latest = rows[-1]["change"] if rows else after
+        return Evaluations(page, latest, is_wanted, round_number, random.getrandbits(48), pause_s)
 
-    def changed(self, proposal: int, state: str, accuracy: float | None) -> None:
-        """A proposal was handed out, has ended, or is to be handed out again."""
-        statement = "UPDATE proposals SET state = ?, accuracy = ?, change = ? WHERE proposal = ?"
-        self.ledger.execute(statement, state, accuracy, self._change(), proposal)
+    def handed(self, proposal: int, trial: int) -> None:
+        """A proposal was handed out, as this trial."""
+        statement = "UPDATE proposals SET state = 'handed', trial = ? WHERE proposal = ?"
+        self.ledger.execute(statement, trial, proposal)
+
+    def ended(self, proposal: int, accuracy: float | None, *, is_again: bool) -> None:
+        """What came of a proposal; `is_again`: it is to be handed out again."""
+        row = self.ledger.rows("SELECT trial, told FROM proposals WHERE proposal = ?", proposal)[0]
+        told = msgspec.json.decode(row["told"], type=Evaluation)
+        told = replace(told, trial=row["trial"], accuracy=accuracy, has_ended=not is_again)
+        self.ledger.execute(
+            "UPDATE proposals SET state = ?, accuracy = ?, told = ?, change = ? WHERE proposal = ?",
+            *("queued" if is_again else "ended", accuracy, encode(told).decode(), self._change(), proposal),
+        )
 
     def _is_wanted(self, worker: int) -> bool:
         """One is kept ready for each worker, and no more: what is proposed later knows more."""
@@ -91,7 +108,7 @@ class Proposals:
         ahead = self.ledger.value("SELECT count(*) FROM proposals WHERE state = 'queued'")
         ahead += len(self.promised.keys() - {worker})
         live = self.ledger.value("SELECT count(*) FROM sessions WHERE state = 'live'")
-        handed = self.ledger.value("SELECT count(trial) FROM proposals")
+        handed = self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals")
         most = self.settings.max_trials
         if ahead >= live or (most is not None and ahead + handed >= most):
             return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from collections.abc import Sequence
 from typing import Literal
 
 from benchmarks.search.controller.clock import SearchClock
@@ -22,6 +23,7 @@ from benchmarks.search.protocol import (
     NextTrial,
     Over,
     Propose,
+    Proposed,
     Register,
     Reply,
     Request,
@@ -39,10 +41,16 @@ Reason = Literal["deadline", "trials", "stopped", "workers"]
 
 
 class Search:
-    """A search that goes on; all of it is used by one thread, within a part of the ledger's transaction."""
+    """A search that goes on; all of it is used by one thread, within a part of the ledger's transaction.
 
-    def __init__(self, ledger: Ledger, settings: SearchSettings) -> None:
-        self.ledger, self.settings = ledger, settings
+    Args:
+        first: proposals that it begins with.
+    """
+
+    def __init__(
+        self, ledger: Ledger, settings: SearchSettings, first: Sequence[tuple[Proposed, Facts]] = ()
+    ) -> None:
+        self.ledger, self.settings, self._first = ledger, settings, first
         self.proposals = Proposals(ledger, settings)
         self.trials = Trials(ledger, settings, self.proposals)
         self.sessions = Sessions(ledger, settings, self.trials)
@@ -110,7 +118,7 @@ class Search:
         self.sessions.lose_silent()
         if self.sessions.live():
             self._alone_since_s = self.ledger.now_s
-        handed = self.ledger.value("SELECT count(trial) FROM proposals")
+        handed = self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals")
         is_open = self.ledger.value("SELECT count(*) FROM trials WHERE state = 'open'")
         if self.settings.max_trials is not None and handed >= self.settings.max_trials and not is_open:
             self.end("trials")
@@ -129,7 +137,7 @@ class Search:
         for session in live:
             self.sessions.end(session, "left", "")
         self.ledger.execute("UPDATE search SET end_reason = ?", reason)
-        trials = self.ledger.value("SELECT count(trial) FROM proposals")
+        trials = self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals")
         epochs = self.ledger.value("SELECT count(*) FROM epochs")
         self.ledger.tell(SearchEnd(self.ledger.now_s, reason, trials, epochs))
 
@@ -148,7 +156,10 @@ class Search:
             case TrialDone() | TrialFailed():
                 return self._take_end(request, session)
             case History():
-                return self.proposals.history(worker, request.after, self.trials.round_of(worker) + 1)
+                is_training = self.trials.open_of(worker) is not None
+                return self.proposals.history(
+                    worker, request.after, self.trials.round_of(worker) + is_training
+                )
             case Propose():
                 return Taken(facts is not None and self.proposals.take(worker, request.proposed, facts))
             case _:
@@ -189,6 +200,8 @@ class Search:
             "INSERT INTO search VALUES (?, ?, ?, ?, ?, 0, 0, 0, NULL, NULL, 0, NULL)",
             *(name, settings, clock.boot, clock.zero_s, clock.began_s),
         )
+        for proposed, facts in self._first:
+            self.proposals.take(None, proposed, facts)
         return self.ledger.rows("SELECT * FROM search")[0]
 
     def _tell_start(self, away_s: float, starts: int) -> None:

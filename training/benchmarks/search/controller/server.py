@@ -8,6 +8,7 @@ import resource
 import socket
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -35,25 +36,35 @@ from utils.errors import FlagPerfError
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 Check = Callable[[Proposed, Proposed | None], tuple[Proposed, Facts]]
 WITHOUT_TOKEN, TOO_LARGE, BROKEN = 401, 413, 500
 IDLE_S = 600  # a worker's connection is idle while it trains
-WHOLE_REQUEST_S = 20.0  # from a connection's beginning, or a request's, to its end
+WHOLE_REQUEST_S = 20.0  # from a connection's beginning, or a request's, to its end ...
+SLOWEST = 2**20  # ... unless so many bytes have come meanwhile
+WEIGHTS = "/weights/"  # paths of another application, for who has the token
 CONNECTIONS_OF_WORKER, OTHER_FILES = 3, 64
 SPARE_CONNECTIONS = 256  # of workers that start anew, and of strangers
 
 
 class App:
-    """The ASGI application: one path, one method."""
+    """The ASGI application: one path, one method; `weights` answers what is asked of paths below WEIGHTS."""
 
-    def __init__(self, search: Search, turns: Turns, token: str, check: Check) -> None:
-        self._search, self._turns, self._check = search, turns, check
+    def __init__(
+        self, search: Search, turns: Turns, token: str, check: Check, weights: Application | None = None
+    ) -> None:
+        self._search, self._turns, self._check, self._weights = search, turns, check, weights
+        self._checks = ThreadPoolExecutor(1)  # not more: they compute, and hold up who answers
         self._authorization = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         try:
             self._refuse_stranger(scope)
+            if self._weights and scope["path"].startswith(WEIGHTS):
+                await self._weights(scope, receive, send)
+                return
+            _refuse_other_path(scope)
             reply: Reply | Refusal = await self._answer(request_of(await _body(scope, receive)))
             status = 200
         except RefuseError as error:
@@ -69,7 +80,9 @@ class App:
         facts = None
         if isinstance(request, Propose):
             parent = await self._turns.take(partial(self._search.proposals.parent_of, request.proposed))
-            proposed, facts = await asyncio.to_thread(self._check, request.proposed, parent)
+            proposed, facts = await asyncio.get_running_loop().run_in_executor(
+                self._checks, self._check, request.proposed, parent
+            )
             request = Propose(request.worker, request.session, request.start, proposed)
         return await self._turns.take(partial(self._search.answer, request, facts))
 
@@ -78,8 +91,11 @@ class App:
         given = dict(scope["headers"]).get(b"authorization", b"")
         if not hmac.compare_digest(given, self._authorization):
             raise RefuseError(WITHOUT_TOKEN, "the token is missing, or is not this run's")
-        if (scope["method"], scope["path"]) != ("POST", "/"):
-            raise RefuseError(WRONG, "requests are `POST /`")
+
+
+def _refuse_other_path(scope: Scope) -> None:
+    if (scope["method"], scope["path"]) != ("POST", "/"):
+        raise RefuseError(WRONG, "requests are `POST /`")
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes:
@@ -110,23 +126,29 @@ class PromptProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to watch."""
         super().connection_made(transport)
-        self._answered = 0
-        self._watch(-1)
+        self._answered = self._received = 0
+        self._watch(-1, 0)
+
+    def data_received(self, data: bytes) -> None:
+        """Count it."""
+        self._received += len(data)
+        super().data_received(data)
 
     def on_response_complete(self) -> None:
         """Count it."""
         self._answered += 1
         super().on_response_complete()
 
-    def _watch(self, answered_before: int) -> None:
+    def _watch(self, answered: int, received: int) -> None:
         is_idle = self.timeout_keep_alive_task is not None
         is_at_work = self.cycle is not None and not (self.cycle.more_body or self.cycle.response_complete)
         if self.transport.is_closing():
             return
-        if answered_before == self._answered and not is_idle and not is_at_work:
+        is_slow = answered == self._answered and self._received - received < SLOWEST
+        if is_slow and not is_idle and not is_at_work:
             self.transport.close()
             return
-        self.loop.call_later(WHOLE_REQUEST_S, self._watch, self._answered)
+        self.loop.call_later(WHOLE_REQUEST_S, self._watch, self._answered, self._received)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -19,12 +19,13 @@ CREATE TABLE search (
 CREATE TABLE proposals (
     proposal INTEGER PRIMARY KEY,
     digest TEXT NOT NULL UNIQUE,     -- of architecture and hyper-parameters: nothing is tried twice
-    proposed TEXT NOT NULL,          -- as it was sent
-    facts TEXT NOT NULL,             -- what the controller computed of it
     state TEXT NOT NULL,             -- queued, handed or ended
     trial INTEGER UNIQUE,            -- since it was handed out first
     accuracy REAL,                   -- the best of its last attempt
-    change INTEGER NOT NULL          -- the last one of it
+    change INTEGER NOT NULL,         -- the last one of it
+    told TEXT NOT NULL,              -- what workers that propose are told of it: an Evaluation
+    facts TEXT NOT NULL,             -- what the controller computed of it
+    proposed TEXT NOT NULL           -- as it was sent; the longest, and so the last
 );
 CREATE INDEX proposals_by_state ON proposals (state, proposal);
 CREATE INDEX proposals_by_change ON proposals (change);
@@ -42,6 +43,7 @@ CREATE TABLE sessions (
     failures INTEGER NOT NULL,       -- trials that failed one after the other
     PRIMARY KEY (worker, number)
 );
+CREATE INDEX sessions_by_state ON sessions (state);
 
 CREATE TABLE trials (
     trial INTEGER NOT NULL,

@@ -125,7 +125,7 @@ class Trials:
         self.ledger.execute("UPDATE trials SET state = ? WHERE trial = ? AND attempt = ?", state, *place)
         is_again = state == "lost" and trial["attempt"] < MOST_ATTEMPTS
         accuracy = trial["accuracy"] if state in ("done", "stopped", "cut_off") else None
-        self.proposals.changed(trial["proposal"], "queued" if is_again else "ended", accuracy)
+        self.proposals.ended(trial["proposal"], accuracy, is_again=is_again)
         self.ledger.tell(
             TrialEnd(
                 self.ledger.now_s, *place, trial["worker"], state, trial["epoch"], trial["accuracy"], reason
@@ -139,8 +139,7 @@ class Trials:
         attempt = ledger.value("SELECT count(*) + 1 FROM trials WHERE trial = ?", number)
         round_number = self.round_of(worker)
         epochs = self.settings.epochs_of(round_number)
-        ledger.execute("UPDATE proposals SET trial = ? WHERE proposal = ?", number, queued["proposal"])
-        self.proposals.changed(queued["proposal"], "handed", None)
+        self.proposals.handed(queued["proposal"], number)
         ledger.execute(
             "INSERT INTO trials VALUES (?, ?, ?, ?, ?, ?, 'open', ?, 0, NULL)",
             *(number, attempt, queued["proposal"], worker, round_number, epochs, ledger.now_s),
@@ -234,7 +233,7 @@ class Trials:
 
     def _is_last_handed(self) -> bool:
         most = self.settings.max_trials
-        return most is not None and self.ledger.value("SELECT count(trial) FROM proposals") >= most
+        return most is not None and self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals") >= most
 
     def _waiting(self) -> int:
         live = self.ledger.value("SELECT count(*) FROM sessions WHERE state = 'live'")

@@ -49,7 +49,7 @@ def inherited(
         else:
             _insert(weights, architecture, edited, is_identity=isinstance(edit, Deepen))
         architecture = edited
-    if architecture.by_id.keys() != child.by_id.keys():
+    if architecture.shapes != child.shapes:
         raise EditError("the edits do not make the child of the parent")
     return _with_kernels(weights, child)
 

@@ -1,0 +1,121 @@
+"""Proposals: made in a process of their own, and checked by the controller against what it knows itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+from msgspec import Raw
+from msgspec.structs import replace
+
+from benchmarks.search.architecture import Images, as_json
+from benchmarks.search.controller.architectures import checked
+from benchmarks.search.controller.first import first_proposals
+from benchmarks.search.controller.refusal import RefuseError
+from benchmarks.search.hyperparameters import Space
+from benchmarks.search.morphism import Edit, apply, neighbours
+from benchmarks.search.operations import operations_of
+from benchmarks.search.proposer_process import Proposer
+from benchmarks.search.protocol import Evaluation, Evaluations, Hyperparameters, Proposed, encode
+from benchmarks.search.resnet import small_resnet
+from tests.benchmarks.search.engine_processes import PATIENCE_S, environment_with
+from utils.case_form import ROLES_TOKEN
+
+START = small_resnet(Images(8, 8, 1), 10)
+SPACE = Space(START, (32, 64), most_parameters=50_000)
+POINT = Hyperparameters(0.0, 3, 32)
+NEAR = neighbours(START, Random(1), SPACE.limits)[0]
+CHILD = Proposed(None, (Raw(msgspec.json.encode(NEAR.edit)),), Raw(as_json(NEAR.architecture)), POINT)
+
+
+def test_what_a_proposal_is_worth_is_computed_of_its_architecture() -> None:
+    proposed, facts = checked(CHILD, None, SPACE)
+    assert proposed == CHILD
+    assert facts.edits == (str(NEAR.edit),)
+    assert facts.parameters == NEAR.architecture.parameters
+    operations = operations_of(NEAR.architecture)
+    assert (facts.forward_operations, facts.training_operations) == (operations.forward, operations.training)
+
+
+def test_a_child_is_what_edits_make_of_its_parent() -> None:
+    edit, grown = neighbours(NEAR.architecture, Random(2), SPACE.limits)[0]
+    child = replace(
+        CHILD, parent=1, edits=(Raw(msgspec.json.encode(edit)),), architecture=Raw(as_json(grown))
+    )
+    assert checked(child, CHILD, SPACE)[1].layers == len(grown.layers)
+    with pytest.raises(RefuseError, match=r"not what the edits make|edits|layer"):
+        checked(child, None, SPACE)
+
+
+LARGE = small_resnet(Images(32, 32, 1), 10)
+
+
+@pytest.mark.parametrize(
+    ("proposed", "says"),
+    [
+        (replace(CHILD, architecture=Raw(b"{}")), "no architecture"),
+        (replace(CHILD, architecture=Raw(b'"\xff"')), "no architecture"),
+        (replace(CHILD, edits=(Raw(b'{"kind":"shrink"}'),)), "shrink|Invalid"),
+        (replace(CHILD, edits=()), "not what the edits make of its parent"),
+        (replace(CHILD, architecture=Raw(as_json(START))), "not what the edits make of its parent"),
+        (replace(CHILD, edits=(), architecture=Raw(as_json(LARGE))), "not what the edits make of its parent"),
+        (replace(CHILD, hyperparameters=Hyperparameters(0.0, 3, 48)), "no batch size of this search: 48"),
+    ],
+)
+def test_a_proposal_that_is_none_is_refused(proposed: Proposed, says: str) -> None:
+    with pytest.raises(RefuseError, match=says) as caught:
+        checked(proposed, None, SPACE)
+    assert caught.value.status == 422
+
+
+def test_networks_do_not_grow_above_the_most_parameters() -> None:
+    with pytest.raises(RefuseError, match="parameters, 100 at most"):
+        checked(CHILD, None, replace(SPACE, most_parameters=100))
+
+
+def test_there_is_a_first_proposal_for_each_worker_and_the_start_is_one() -> None:
+    first = first_proposals(SPACE, 12, 7)
+    assert bytes(first[0][0].architecture) == as_json(START)
+    assert len({bytes(proposed.architecture) for proposed, _ in first}) == 12
+    assert first == first_proposals(SPACE, 12, 7)
+    assert len(first_proposals(replace(SPACE, most_parameters=START.parameters), 12, 7)) < 12
+
+
+def test_a_proposer_rebuilds_lineages_from_edits_and_proposes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", environment_with({})["PYTHONPATH"])
+    edit, grown = neighbours(NEAR.architecture, Random(2), SPACE.limits)[0]
+    texts = (CHILD.edits, (Raw(msgspec.json.encode(edit)),))
+    told = [
+        Evaluation(1, 1, 0.5, True, None, texts[0], POINT, False),
+        Evaluation(2, 2, 0.9, True, 1, texts[1], POINT, False),
+    ]
+
+    def evaluations(page: list[Evaluation], *, wanted: bool) -> Evaluations:
+        return Evaluations(Raw(encode(page)), 2, wanted, 1, 5, 0.0)
+
+    with Proposer((sys.executable, "-m", "benchmarks.search.proposer"), SPACE) as proposer:
+        assert proposer.answer(evaluations(told, wanted=False)) is None
+        proposed = proposer.answer(evaluations([], wanted=True))
+    assert proposed is not None
+    assert proposed.parent in (1, 2)
+    architecture = (NEAR.architecture, grown)[proposed.parent - 1]
+    for text in proposed.edits:
+        architecture = apply(architecture, msgspec.json.decode(bytes(text), type=Edit))
+    assert as_json(architecture) == bytes(proposed.architecture)
+
+
+def test_a_controller_says_what_is_wrong_without_a_traceback(tmp_path: Path) -> None:
+    case = Path(__file__).resolve().parents[3] / "training" / "benchmarks" / "search" / "pytorch"
+    words = ["--case_dir", str(case), "--data_dir", str(tmp_path)]
+    command = [sys.executable, "-m", "benchmarks.search.controller", *words]
+    environment = {**environment_with({}), ROLES_TOKEN: "a-token-of-this-run"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 1
+    assert done.stderr.startswith("controller: ")
+    assert str(tmp_path) in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
