@@ -77,8 +77,8 @@ class KubernetesApi:
     def cut(self) -> None:
         """Lose all connections of `exec`, as a restart of the API server does."""
         assert self._loop
-        for socket in list(self.sockets):
-            asyncio.run_coroutine_threadsafe(socket.close(1011), self._loop).result(10)
+        for each in list(self.sockets):
+            asyncio.run_coroutine_threadsafe(each.close(1011), self._loop).result(10)
 
     def kubeconfig(self, path: Path) -> Path:
         """Write a kubeconfig that leads here."""
