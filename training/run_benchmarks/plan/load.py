@@ -39,6 +39,7 @@ from run_benchmarks.plan.settings import (
     require_devices,
     vendor_sections,
 )
+from run_benchmarks.plan.tool_options import check_tool
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import find_vendors, read_vendor, report_no_vendor
 from run_benchmarks.stages.tree import tree_problems
@@ -184,6 +185,7 @@ class _Planner:
         valid = [case for case in cases if case is not None]
         self._hide(self._secrets_of_cases(run, valid))
         check_handover(reader, of_vendors, valid if run.uses_images else (), self.training_dir)
+        check_tool(reader, cluster, run, valid)
         earlier = find_earlier(continue_from, run.log_path, valid)
         check_continuation(valid, run, earlier, reader.file, self.file_problems)
         self.file_problems.extend(tree_problems(self.training_dir, run.log_path))

@@ -124,6 +124,11 @@ class RunSettings:
         """Whether what runs on a host runs in an image; a plain process uses what the host has."""
         return self.runtime != "process"
 
+    @property
+    def uses_engine(self) -> bool:
+        """Whether hosts need a container engine; elsewhere it builds images on this machine, if any."""
+        return self.runtime == "docker"
+
 
 @model(frozen=True, config=values.IN_CAPITALS)
 class VendorChoice:
