@@ -139,6 +139,7 @@ def test_a_search_that_does_not_meet_the_rules_is_none(
     assert len(trial_run.search.broken_rules) == len(broken) and trial_run.search.is_trial_run
     (note,) = (note for note in trial_run.notes if "a trial run" in note)
     assert "not comparable" in note and all(rule in note for rule in broken)
+    assert trial_run.rules.stamp == "open" and trial_run.rules.differs == {"search_seconds": 600}
 
 
 def _changed(number: int, **other: Any) -> Records:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.rank_logs import RankLogs
@@ -13,6 +14,7 @@ from run_benchmarks.results.search.figures import search_figures, series_of
 from run_benchmarks.results.search.log import SearchLog, read_search
 from run_benchmarks.results.search.record import BestTrial, SearchResult
 from run_benchmarks.results.search.rules import broken_rules, is_trial_run, remarks
+from utils.case_form import SEARCH_SECONDS
 from utils.events import Event, EventName
 from utils.figures import Figure, Peak
 from utils.records import Failure, FailureClass, Stage, Verdict
@@ -37,6 +39,13 @@ class RoundSearch:
     def account(self) -> Account:
         """What it comes to."""
         return self.log.account
+
+    @property
+    def differs(self) -> Mapping[str, Any] | None:
+        """What makes it open: as the plan has it, and that it was configured for less than the rules ask."""
+        parameters = self.case.parameters
+        own = {SEARCH_SECONDS: parameters[SEARCH_SECONDS]} if is_trial_run(parameters) else {}
+        return {**(self.case.differs or {}), **own} if own else self.case.differs
 
     def in_place_of(self, logs: RankLogs) -> RankLogs:
         """The ranks' logs, of which what was before the training counts, once; the rest is the controller's to say."""
