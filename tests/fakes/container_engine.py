@@ -40,7 +40,9 @@ build)
     { echo "sha256:built-on-$NAME"; head -c "${SIZE:-100}" /dev/zero; } > "$(file "$2")" ;;
 save)
     wait_a_while
-    archive "$2" ;;
+    if [ "$2" = --output ]; then archive "$4" > "$3"; else archive "$2"; fi ;;
+commit)
+    { echo "sha256:committed-on-$NAME"; cat /proc/sys/kernel/random/uuid; } > "$(file "$last")" ;;
 load)
     mkdir -p "$STORE/loading"
     tar -x -C "$STORE/loading" &&

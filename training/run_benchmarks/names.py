@@ -148,6 +148,11 @@ def work_folder(settings: RunSettings) -> str:
     return f"{settings.flagperf_path_host.rstrip('/')}/{WORK_FOLDER}"
 
 
+def image_file(work: str, tag: str, suffix: str) -> str:
+    """Where a host keeps an image that is a file, below the work folder."""
+    return f"{work}/images/{re.sub(r'[^A-Za-z0-9_.-]', '-', tag)}{suffix}"
+
+
 def copy_folder(run_uid: str) -> str:
     """A new name for the folder of one copy, below the work folder."""
     return f"copy-{run_uid}-{secrets.token_hex(6)}"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from run_benchmarks.display.base import Display
 from run_benchmarks.health import check_standing_hosts
+from run_benchmarks.images.files import MEASURE, SEE, TAKE
 from run_benchmarks.names import Node, RunId, new_run_id
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.results.round_result import RoundResult
@@ -90,6 +91,13 @@ class RehearsedHost(Transport):
             return MISSING, "", ""  # the tree is not there yet
         if IS_THERE in argv:
             return 1, "", ""
+        if MEASURE in argv:
+            return 0, f"0 {'0' * 64}", ""
+        if TAKE in argv:
+            self._images.add(argv[4])
+            return DONE
+        if SEE in argv:
+            return 0, "0" * 64 if argv[3] in self._images else "", ""
         if BOOT in argv:
             return 0, f"{PORT}\n", ""
         if LIST in argv:
@@ -136,7 +144,7 @@ class RehearsedRun:
 
 def with_hosts(plan: Plan) -> Plan:
     """The plan, with made-up hosts where a scheduler is to name them."""
-    if plan.cluster.hosts or not plan.cluster.slurm:
+    if plan.cluster.hosts or not plan.cluster.scheduler:
         return plan
     most = max((case.settings.nnodes for case in plan.cases), default=1)
     names = tuple(f"granted{number}" for number in range(1, most + 1))

@@ -8,10 +8,12 @@ from dataclasses import replace
 from run_benchmarks.failures import StageFailed, failure_on
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.images.build import BuildSite, build_name
-from run_benchmarks.images.layers import plan_image
+from run_benchmarks.images.files import ImageFiles
+from run_benchmarks.images.layers import ImagePlan, plan_image
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.session import Session
 from run_benchmarks.stages.image import ImageStage
+from run_benchmarks.stages.image_files import ImageFileStage
 from run_benchmarks.transports import LOCALHOST
 from utils.errors import FlagPerfError
 from utils.records import Stage
@@ -25,16 +27,10 @@ async def provide_image(session: Session, state: RoundState, hosts: Sequence[Hos
     """
     if session.images is None:
         return
-    run, image = session.plan.run, plan_image(session.plan, state.case)
+    image = plan_image(session.plan, state.case)
     state.tag = image.tag
-    transports = {host.name: host.transport for host in hosts}
-    sites = {host: _build_site(session, host, image.tag) for host in transports}
-    log_dir = session.log_dir / state.case.settings.name
-    addresses = {host.name: host.address for host in hosts}
-    where = (log_dir, addresses, state.file_systems)
-    stage = ImageStage(session.images, transports, sites, image, run.pip, run.image_distribution, *where)
     try:
-        images = await stage.run()
+        images = await _stage(session, state, hosts, image).run()
         state.images = {host: image.id for host, image in images.items()}
         state.image_digests = {host: image.digests for host, image in images.items()}
     except FlagPerfError as error:
@@ -43,6 +39,21 @@ async def provide_image(session: Session, state: RoundState, hosts: Sequence[Hos
         log = f"{state.case.settings.name}/image_build_{error.where}.log"
         built = (session.log_dir / log).is_file()
         raise StageFailed(replace(failure, file=log) if built else failure) from error
+
+
+def _stage(
+    session: Session, state: RoundState, hosts: Sequence[Host], image: ImagePlan
+) -> ImageStage | ImageFileStage:
+    run, log_dir = session.plan.run, session.log_dir / state.case.settings.name
+    if isinstance(session.images, ImageFiles):
+        made_of = (image, run.pip, session.tree, session.run.uid)
+        return ImageFileStage(session.images, hosts, session.here, *made_of, log_dir, state.file_systems)
+    assert session.images is not None  # noqa: S101 - for mypy
+    transports = {host.name: host.transport for host in hosts}
+    sites = {host: _build_site(session, host, image.tag) for host in transports}
+    addresses = {host.name: host.address for host in hosts}
+    where = (log_dir, addresses, state.file_systems)
+    return ImageStage(session.images, transports, sites, image, run.pip, run.image_distribution, *where)
 
 
 def _build_site(session: Session, host: str, tag: str) -> BuildSite:

@@ -14,7 +14,8 @@ from run_benchmarks.display.base import Display
 from run_benchmarks.hosts import open_allocator
 from run_benchmarks.hosts.base import Allocator
 from run_benchmarks.hosts.fixed import Opener
-from run_benchmarks.images import open_image_store
+from run_benchmarks.images import open_image_files, open_image_store
+from run_benchmarks.images.files import ImageFiles
 from run_benchmarks.images.store import ImageStore
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import JOURNAL, HostPaths, RunId, host_paths
@@ -24,6 +25,9 @@ from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import Check
 from run_benchmarks.stages.tree import Tree, tree_of
+from run_benchmarks.transports import LOCALHOST
+from run_benchmarks.transports.base import Transport
+from run_benchmarks.transports.local import LocalTransport
 
 T = TypeVar("T")
 CANCEL_GRACE_S = 5.0
@@ -52,6 +56,7 @@ class Session:
     harness: the code that runs; what was deployed of it is `tree`.
     token: a secret of the run, by which the processes of a case with roles know each other.
     pause: lets so many seconds pass.
+    here: this machine.
     """
 
     plan: Plan
@@ -61,7 +66,7 @@ class Session:
     tree: Tree
     allocator: Allocator
     runtime: Runtime
-    images: ImageStore | None
+    images: ImageStore | ImageFiles | None
     journal: Journal
     display: Display
     interrupt: Interruption
@@ -72,6 +77,7 @@ class Session:
     replaced: dict[str, str] = field(default_factory=dict)
     harness: Harness = field(default_factory=Harness)
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    here: Transport = field(default_factory=LocalTransport)
     token: str = field(default="", repr=False)
 
 
@@ -102,7 +108,8 @@ def open_session(
         tree=tree,
         allocator=open_allocator(plan, run.uid, opener),
         runtime=open_runtime(plan.run),
-        images=open_image_store(plan.run),
+        images=open_image_store(plan.run) or open_image_files(plan.run),
+        here=opener(LOCALHOST) if opener else LocalTransport(),
         journal=journal or Journal(log_dir / JOURNAL, plan.secrets),
         display=display,
         interrupt=Interruption(),

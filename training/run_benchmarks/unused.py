@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from run_benchmarks.images import open_image_store
+from run_benchmarks.images import open_image_files, open_image_store
 from run_benchmarks.images.layers import plan_image
 from run_benchmarks.journal import is_held
 from run_benchmarks.names import COPY_NAME, JOURNAL, RUN_NAME, RUN_UID, run_of, work_folder
@@ -106,7 +106,7 @@ class Needs:
             return f"{self.going_on[0]} goes on"
         if item.name in (self.trees if item.kind == TREES else self.images):
             return "a run of today's configuration would use it"
-        if item.kind != IMAGES and held.written:
+        if held.written:
             return f"logs of {held.written[0]} are being written here"
         used = "made" if item.kind == IMAGES else "used"
         return f"{used} less than a day ago" if item.age_s < DAY_S else ""
@@ -178,7 +178,8 @@ def needs_of(plan: Plan | None, log_path: Path, named: str) -> Needs:
         return needs
     layers = [layer for case in plan.cases if plan.run.uses_images for layer in plan_image(plan, case).layers]
     trees = (f"tree-{tree_of(plan).digest[:16]}",)
-    return replace(needs, trees=trees, images={layer.tag for layer in layers})
+    store = open_image_store(plan.run) or open_image_files(plan.run)
+    return replace(needs, trees=trees, images={store.kept_as(layer.tag) for layer in layers if store})
 
 
 async def held_by(transport: Transport, run: RunSettings, units: Sequence[UnitState]) -> Held:
@@ -186,7 +187,7 @@ async def held_by(transport: Transport, run: RunSettings, units: Sequence[UnitSt
     argv = ("sh", "-c", LIST, work_folder(run), run.checkpoint_path)
     listed = await checked(transport, argv, timeout=LOOKING_S)
     items = [item for line in listed.whole_stdout().splitlines() if (item := item_of(line))]
-    store = open_image_store(run)
+    store = open_image_store(run) or open_image_files(run)
     images = await store.own_images(transport) if store else []
     items += [Item(IMAGES, image.tag, image.size, image.age_s) for image in images]
     written = [item.name for item in items if item.kind == LOGS]
@@ -224,7 +225,7 @@ async def remove_items(transport: Transport, run: RunSettings, items: Sequence[I
         remedy = f"remove it yourself: what a container wrote in {run.checkpoint_path} may be root's"
         argv = ("sh", "-c", REMOVE, run.checkpoint_path, "", "0", *names[CHECKPOINTS])
         await checked(transport, argv, timeout=REMOVING_S, remedy=remedy)
-    store = open_image_store(run)
+    store = open_image_store(run) or open_image_files(run)
     if store:
         for tag in names[IMAGES]:
             await store.remove(transport, tag)

@@ -15,12 +15,16 @@ import pytest
 
 from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.runtimes import open_runtime
+from run_benchmarks.runtimes.apptainer import ApptainerRuntime
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit
 from run_benchmarks.runtimes.containers import ContainerRuntime
+from run_benchmarks.runtimes.image_file import ImageFileRuntime
 from run_benchmarks.transports.base import Transport
 from run_benchmarks.transports.local import LocalTransport
+from tests.fakes import apptainer
 from tests.lab import podman, tiny_image
 from tests.lab.commands import LabError
+from tests.lab.requirements import why_not
 
 T = TypeVar("T")
 TRAINING = Path(__file__).resolve().parents[3] / "training"
@@ -51,7 +55,7 @@ class Bench:
 
     @property
     def in_containers(self) -> bool:
-        return isinstance(self.runtime, ContainerRuntime)
+        return isinstance(self.runtime, (ContainerRuntime, ImageFileRuntime))
 
     def unit(self, script: str, *args: str, name: str = "unit", run: str = "", **changes: Any) -> Unit:
         """A unit that runs a shell script with `args` as $1, $2, ...; its name is unique."""
@@ -112,16 +116,39 @@ def bench_of(kind: str, folder: Path) -> Iterator[Bench]:
     engine = "docker" if kind == "process" else need_engine(kind)
     changes = {"runtime": kind} if kind == "process" else {"container_engine": engine}
     runtime = open_runtime(settings(folder, **changes))
-    made = Bench(runtime, f"test-{uuid.uuid4().hex[:12]}", folder, tuple(engine.split()))
+    yield from removed_afterwards(
+        Bench(runtime, f"test-{uuid.uuid4().hex[:12]}", folder, tuple(engine.split()))
+    )
+
+
+def removed_afterwards(made: Bench) -> Iterator[Bench]:
+    """A bench, whose runs' units are removed after the test."""
+    runtime = made.runtime
     yield made
     made.use(lambda transport: runtime.remove_all(transport, made.run))
     made.use(lambda transport: runtime.remove_all(transport, f"{made.run}-other"))
 
 
-@pytest.fixture(params=["docker", "podman", "process"])
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
-    """Every runtime in turn, containers by every engine."""
-    yield from bench_of(request.param, tmp_path)
+@pytest.fixture(params=["docker", "podman", "process", "apptainer"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    """Every runtime in turn, containers by every engine; Apptainer is a FAKE."""
+    if request.param == "apptainer":
+        yield from apptainer_bench(tmp_path, monkeypatch)
+    else:
+        yield from bench_of(request.param, tmp_path)
+
+
+def apptainer_bench(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    """The runtime of Apptainer, by a FAKE of that (tests/fakes), and an image that is an empty file."""
+    if reason := why_not():
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+    monkeypatch.setenv("PATH", f"{apptainer.install(folder / 'bin')}:{os.environ['PATH']}")
+    runtime = open_runtime(settings(folder, runtime="apptainer"))
+    assert isinstance(runtime, ApptainerRuntime)
+    image = Path(runtime.image_path(tiny_image.NAME))
+    image.parent.mkdir(parents=True)
+    image.touch()
+    yield from removed_afterwards(Bench(runtime, f"test-{uuid.uuid4().hex[:12]}", folder))
 
 
 @pytest.fixture(params=["docker", "podman"])

@@ -237,7 +237,7 @@ def test_waiting_survives_a_lost_connection(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     need_sshd()
-    server = Sshd(tmp_path / "sshd")
+    server = Sshd(tmp_path / "sshd", variables=f"PATH={os.environ['PATH']}")
     server.start()
     live_as(server, monkeypatch)
     go = bench.folder / "go"

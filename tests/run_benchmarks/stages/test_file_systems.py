@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,49 +21,15 @@ from run_benchmarks.stages.file_systems import FileSystems, shared_file_systems
 from run_benchmarks.stages.passing import Content, Place, Site, bring, keep
 from run_benchmarks.stages.run_folder import left_folders_argv
 from run_benchmarks.stages.tree import pack_tree
-from run_benchmarks.transports.base import ByteSink, ByteSource, TransportError
-from run_benchmarks.transports.local import LocalTransport
+from run_benchmarks.transports.base import TransportError
 from tests.run_benchmarks.conftest import LogLines
+from tests.run_benchmarks.stages.sharing_hosts import Apart, Before, Node, hosts_of
 from tests.run_benchmarks.stages.training_folder import make_training
 from utils.errors import FlagPerfError
 
 UID = "run20261120094218-d7e6a7"
 FILE = os.urandom(100_000)
 CONTENT = Content(len(FILE), hashlib.sha256(FILE).hexdigest())
-Before = Callable[[tuple[str, ...]], object]
-
-
-class Node(LocalTransport):
-    """This machine under a name of its own; `sent` counts bytes, `before` happens before each command."""
-
-    def __init__(self, name: str, before: Before = lambda argv: None) -> None:
-        super().__init__(name)
-        self.sent, self.scripts, self._before = 0, [""], before
-
-    async def _run(
-        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink
-    ) -> tuple[int, str]:
-        self._before(argv)
-        self.scripts.append(argv[2] if len(argv) > 2 else "")
-        self.sent += len(stdin) if isinstance(stdin, bytes) else 0
-        return await super()._run(argv, stdin, stdout)
-
-
-class Apart(Node):
-    """A host that has the path of the work folder on a disk of its own, which is another folder of this machine."""
-
-    def __init__(self, name: str, work: Path, own: Path) -> None:
-        super().__init__(name)
-        self._work, self._own = str(work), str(own)
-
-    async def _run(
-        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink
-    ) -> tuple[int, str]:
-        return await super()._run(tuple(word.replace(self._work, self._own) for word in argv), stdin, stdout)
-
-
-def hosts_of(*transports: Node) -> list[Host]:
-    return [Host(each.host, each.host, each) for each in transports]
 
 
 def nodes(count: int, before: Before = lambda argv: None) -> list[Host]:

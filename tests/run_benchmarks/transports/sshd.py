@@ -26,10 +26,14 @@ def make_key(path: Path, *options: str) -> Path:
 
 @dataclass
 class Sshd:
-    """The server. `home` becomes the client's HOME, with a key that may log in and the host key known."""
+    """The server. `home` becomes the client's HOME, with a key that may log in and the host key known.
+
+    variables: more of the environment of commands, as `NAME=value`.
+    """
 
     folder: Path
     settings: tuple[str, ...] = ()
+    variables: str = ""
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
 
@@ -69,7 +73,7 @@ class Sshd:
             "PasswordAuthentication yes",
             "KbdInteractiveAuthentication no",
             # not the user's own .bashrc, which may take its time or print something
-            f"SetEnv HOME={self.folder}",
+            f"SetEnv HOME={self.folder} {self.variables}",
             *self.settings,
         ]
         config = self.folder / "sshd_config"

@@ -80,11 +80,12 @@ CHECKPOINT_PATH = None
 
 # ---- How a task runs ---------------------------------------------------------------------------------
 
-# "docker" runs tasks in containers, "process" as plain processes on the hosts. None: what machine_conf.py says,
-# else "docker".
+# "docker" runs tasks in containers of an engine, "process" as plain processes on the hosts, "apptainer" and "pyxis"
+# (Slurm, Enroot) in containers that need no engine there. None: what machine_conf.py says, else "docker".
 RUNTIME = None
 
-# The engine's command: "docker", "podman", or the absolute path of either. None: as above, else "docker".
+# The engine's command: "docker", "podman", or the absolute path of either; with "apptainer" and "pyxis" that on this
+# machine, which builds their images. None: as above, else "docker".
 CONTAINER_ENGINE = None
 
 # For RUNTIME = "process": the Python on the hosts that has the framework and psutil. None: as above, else

@@ -25,7 +25,7 @@ STORE = 'at=$("$0" info --format "$1") && exec df -Pk "$at"'
 
 async def image_space(plan: Plan, runtime: Runtime, patient: Patient) -> str | None:
     """There is room where the engine keeps its images."""
-    if not plan.run.uses_images:
+    if not plan.run.uses_engine:
         return None
     engine = engine_of(plan.run.container_engine)
     done = await patient.transport.run(
@@ -44,7 +44,7 @@ async def image_space(plan: Plan, runtime: Runtime, patient: Patient) -> str | N
 async def container(plan: Plan, runtime: Runtime, patient: Patient) -> str | None:
     """The engine starts a container of an image that is there, and ends it: with what the vendor's devices need if
     the image is FlagPerf's. Anybody else's gets nothing of this: its `true` may be any program."""
-    if not plan.run.uses_images:
+    if not plan.run.uses_engine:
         return None
     engine = engine_of(plan.run.container_engine)
     store = ImageStore(engine)

@@ -118,7 +118,7 @@ async def _python(plan: Plan, patient: Patient) -> tuple[str, ...]:
     words = ("-I", "-")
     if not plan.run.uses_images:
         return (plan.run.process_python, *words)
-    if patient.look.text("python3"):
+    if patient.look.text("python3") or not plan.run.uses_engine:
         return ("python3", *words)
     engine = engine_of(plan.run.container_engine)
     images = await ImageStore(engine).own_images(patient.transport)

@@ -72,6 +72,10 @@ class ImageStore:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
+    def kept_as(self, tag: str) -> str:
+        """What the image is called among those that a host keeps."""
+        return tag
+
     async def image(self, transport: Transport, tag: str) -> StoredImage | None:
         """The image `tag` on the host, or None where it has no such image."""
         completed = await transport.run(

@@ -276,7 +276,7 @@ Monitors = Annotated[dict[str, Literal[False] | float], BeforeValidator(check_mo
 Price = Annotated[tuple[float, str], BeforeValidator(check_price)]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
 TestType = Annotated[Literal["default", "customized"], BeforeValidator(_lower)]
-Runtime = Annotated[Literal["docker", "process"], BeforeValidator(_lower)]
+Runtime = Annotated[Literal["docker", "process", "apptainer", "pyxis"], BeforeValidator(_lower)]
 Distribution = Annotated[Literal["build", "stream", "registry"], BeforeValidator(_lower)]
 Dtype = Annotated[
     Text,

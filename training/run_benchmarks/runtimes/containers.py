@@ -51,13 +51,7 @@ class ContainerRuntime(Runtime):
         self._limited: set[str] = set()  # hosts whose engine may not raise limits
 
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:
-        path = PurePosixPath(host_path)
-        holding = [mount for mount in mounts if path.is_relative_to(mount.host)]
-        if not holding:
-            message = f"no mount shows {host_path} inside the container"
-            raise FlagPerfError(message, remedy="mount the folder that holds it")
-        nearest = max(holding, key=lambda mount: len(PurePosixPath(mount.host).parts))
-        return str(PurePosixPath(nearest.inside) / path.relative_to(nearest.host))
+        return seen_through(mounts, host_path)
 
     def scratch(self, name: str) -> str:
         return SCRATCH
@@ -171,6 +165,17 @@ class ContainerRuntime(Runtime):
             completed = await self._in_time(transport, self._engine.remove(ids))
         if completed is not None and await self._ids(transport, run_id):
             raise CommandError(completed, f"remove them by hand: {shlex.join(completed.argv)}")
+
+
+def seen_through(mounts: Sequence[Mount], host_path: str) -> str:
+    """Where a container with these mounts sees a path of the host."""
+    path = PurePosixPath(host_path)
+    holding = [mount for mount in mounts if path.is_relative_to(mount.host)]
+    if not holding:
+        message = f"no mount shows {host_path} inside the container"
+        raise FlagPerfError(message, remedy="mount the folder that holds it")
+    nearest = max(holding, key=lambda mount: len(PurePosixPath(mount.host).parts))
+    return str(PurePosixPath(nearest.inside) / path.relative_to(nearest.host))
 
 
 def _state(line: str) -> UnitState:

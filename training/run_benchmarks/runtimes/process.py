@@ -30,7 +30,7 @@ class ProcessRuntime(Runtime):
     name = "process"
 
     def __init__(self, run: RunSettings) -> None:
-        self.python = run.process_python
+        self.python = self._host_python = run.process_python
         self._units = f"{work_folder(run)}/units"
         self.units_seen = f"{self._units} and the ssh user's processes"
 
@@ -44,7 +44,7 @@ class ProcessRuntime(Runtime):
         """`python3 .../utils/process_unit.py start ...` of the unit's tree, which gets the unit's environment."""
         argv = (
             *(
-                self.python,
+                self._host_python,
                 *ISOLATED,
                 f"{unit.tree}/utils/{PROGRAM}",
                 "start",
@@ -89,7 +89,7 @@ class ProcessRuntime(Runtime):
     async def version(self, transport: Transport) -> str:
         """The interpreter's version; it may be missing, or too old."""
         code = f"import sys; print(sys.version.split()[0]); sys.exit(sys.version_info < {OLDEST_PYTHON})"
-        completed = await self._checked(transport, (self.python, *ISOLATED, "-c", code))
+        completed = await self._checked(transport, (self._host_python, *ISOLATED, "-c", code))
         return f"python {completed.stdout.strip()}"
 
     def _folder(self, name: str) -> str:
@@ -104,7 +104,7 @@ class ProcessRuntime(Runtime):
         return (*self._with_unit("stop", name), str(grace_s))
 
     def _with_unit(self, verb: str, name: str) -> tuple[str, ...]:
-        return (self.python, *ISOLATED, f"{self._folder(name)}/{PROGRAM}", verb, self._folder(name))
+        return (self._host_python, *ISOLATED, f"{self._folder(name)}/{PROGRAM}", verb, self._folder(name))
 
     def _inside_argv(self, name: str) -> tuple[str, ...]:
         return ()
@@ -113,7 +113,7 @@ class ProcessRuntime(Runtime):
         """Run the program where nothing may be deployed yet, or not any more: it goes in by standard input."""
         source = Path(process_unit.__file__).read_bytes()
         return await self._checked(
-            transport, (self.python, *ISOLATED, "-", *words), stdin=source, grace_s=grace_s
+            transport, (self._host_python, *ISOLATED, "-", *words), stdin=source, grace_s=grace_s
         )
 
     def _is_gone(self, completed: Completed) -> bool:
@@ -127,6 +127,6 @@ class ProcessRuntime(Runtime):
 
     def _hangs(self, host: str) -> str:
         return (
-            f"see on {host} whether `{self.python} -V` ends, and whether the disk of {self._units} answers; "
+            f"see on {host} whether `{self._host_python} -V` ends, and whether the disk of {self._units} answers; "
             "another Python is named with PROCESS_PYTHON"
         )

@@ -17,6 +17,7 @@ from utils.errors import FlagPerfError
 LIST = r'for path; do printf "%s\0" "$(readlink -f -- "$path")"; done; exec cat /proc/self/mountinfo'
 # A line a path: whether it can be reached.
 REACH = 'for path; do if stat -- "$path" >/dev/null 2>&1; then echo yes; else echo no; fi; done'
+IS_ROOT = '[ "$(id -u)" = 0 ]'
 LISTING_S = 60.0
 OCTAL = re.compile(r"\\([0-7]{3})")  # as the kernel writes a blank in a path
 MOUNT_POINT = 4  # the field of a line
@@ -35,13 +36,13 @@ class HostMount:
 
 
 async def with_submounts(
-    transport: Transport, engine: Engine, mounts: Sequence[Mount], taken: Collection[str] = ()
+    transport: Transport, engine: Engine | None, mounts: Sequence[Mount], taken: Collection[str] = ()
 ) -> tuple[Mount, ...]:
     """`mounts`, and one more, read-only, for all that the host has mounted below those of them that are read-only.
 
     Docker before 25 and Podman make the top of such a mount read-only alone. What neither the engine nor a container
     of its can reach has none, which the engine would refuse. `taken`: paths inside of further mounts, which stay as
-    they are.
+    they are. `engine`: None where what mounts has no rights but the user's.
 
     Raises:
         CommandError: the host does not say what is mounted.
@@ -64,13 +65,15 @@ async def with_submounts(
     return (*mounts, *(below[inside] for inside in sorted(free)))
 
 
-async def _reached(transport: Transport, engine: Engine, mounts: Sequence[HostMount]) -> list[HostMount]:
+async def _reached(
+    transport: Transport, engine: Engine | None, mounts: Sequence[HostMount]
+) -> list[HostMount]:
     """Those that containers can reach: root's all, a user's what that user can."""
-    is_roots = ("sh", "-c", engine.IS_ROOTS, engine.command)
+    is_roots = ("sh", "-c", engine.IS_ROOTS, engine.command) if engine else ("sh", "-c", IS_ROOT)
     if not mounts or (await transport.run(is_roots, timeout=LISTING_S)).ok:
         _check_owners(transport.host, mounts)
         return list(mounts)
-    inside = (engine.command, *engine.AS_INSIDE) if engine.AS_INSIDE else ()
+    inside = (engine.command, *engine.AS_INSIDE) if engine and engine.AS_INSIDE else ()
     words = (*inside, "sh", "-c", REACH, "sh", *(mount.point for mount in mounts))
     answers = (await checked(transport, words, timeout=LISTING_S)).whole_stdout().split()
     return [mount for mount, answer in zip(mounts, answers, strict=False) if answer == "yes"]

@@ -14,7 +14,7 @@ from utils.errors import FlagPerfError
 async def build_secrets(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     """Where an image may be built that mounts secrets, the engine's builder knows them."""
     every = plan.run.image_distribution == "build"
-    cases = [place.case for place in use.places if plan.run.uses_images and (every or place.rank == 0)]
+    cases = [place.case for place in use.places if plan.run.uses_engine and (every or place.rank == 0)]
     names = sorted({name for case in cases for name in mounted_secrets(plan, case)})
     if not names:
         return None

@@ -79,7 +79,8 @@ async def _usable(plan: Plan, use: HostUse, folder: str, how_made: str) -> str:
     looks: list[Awaitable[object]] = [_data_in(use, work_folder(plan.run), folder, how_made)]
     if plan.run.uses_images:
         mounts = [Mount(folder, DATA_INSIDE)]
-        looks.append(with_submounts(use.transport, engine_of(plan.run.container_engine), mounts))
+        engine = engine_of(plan.run.container_engine) if plan.run.uses_engine else None
+        looks.append(with_submounts(use.transport, engine, mounts))
     ends = await asyncio.gather(*looks, return_exceptions=True)
     raise_first(ends)
     return str(ends[0])

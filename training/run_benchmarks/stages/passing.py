@@ -109,7 +109,7 @@ async def bring(
     async with places_on(hosts, site, room) as (places, failed):
         few = FIRST if site.python else len(places)
         first, others = places[:few], places[few:]
-        if others or any(place.sharers for place in first):
+        if others or not site.python or any(place.sharers for place in first):
             content, not_filled = await fill(first)
             filled = [place for place in first if place.host.name not in not_filled]
             failed |= _of_all(not_filled, first)

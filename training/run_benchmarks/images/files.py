@@ -1,0 +1,124 @@
+"""Images that are files: an engine of this machine builds them, a tool makes each a file, and hosts get that.
+
+A host has them in the folder `images` of its work folder, each with its SHA-256 beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from run_benchmarks.images.build import BUILD_TIMEOUT_S
+from run_benchmarks.images.store import ImageStore, OwnImage, StoredImage
+from run_benchmarks.names import image_file
+from run_benchmarks.runtimes.engine import Engine, Podman
+from run_benchmarks.transports.base import ByteSink, CommandError, Transport, checked
+from utils.errors import FlagPerfError
+from utils.numbers import whole
+
+LOOKING_S = 60.0
+SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}", re.ASCII)
+SUM = ".sha256"
+# $0: a file, which need not be there: its SHA-256, as it was when it came.
+SEE = f'[ ! -f "$0" ] || [ -L "$0" ] || [ -L "$0{SUM}" ] || head -c 64 "$0{SUM}"'
+# $0: a copy that has come, $1: the file that it becomes, $2: its SHA-256. Another host, or run, may do the same.
+TAKE = (
+    'set -eu; umask 077; [ "$(sha256sum <"$0")" = "$2  -" ] || { echo "it is not what was sent" >&2; exit 1; }; '
+    'mkdir -p "${1%/*}"; new=$(mktemp "$1.XXXXXX"); trap \'rm -f "$new"\' EXIT; printf %s "$2" >"$new"; '
+    f'mv -fT "$new" "$1{SUM}"; ln "$0" "$new" 2>/dev/null || cp "$0" "$new"; '
+    'mv -fT "$new" "$1" 2>/dev/null || [ "$0" -ef "$1" ]'  # mv refuses what is the same file already
+)
+# $0: a file: its bytes and its SHA-256.
+MEASURE = 'stat -c %s "$0" && sha256sum <"$0"'
+# $0: the work folder, $1: what its files end in. A line each: name, bytes, when it was made, now.
+LIST = (
+    'now=$(date +%s); for file in "$0"/images/*"$1"; do [ ! -f "$file" ] || [ -L "$file" ] || '
+    'printf "%s\\t%s\\t%s\\n" "${file##*/}" "$(stat --printf="%s\\t%Y" "$file")" "$now"; done'
+)
+REMOVE = f'rm -f "$0/images/$1" "$0/images/$1{SUM}"'
+# $0: a folder, $1: the file, $2: the engine, $3: the image.
+SAVE_AND_BUILD = (
+    '"$2" save --output "$0/archive" "$3" && exec apptainer build "$1" "docker-archive:$0/archive"'
+)
+
+# The command that makes the image `tag` of an engine the file `path` of this machine.
+Maker = Callable[[Engine, str, str], tuple[str, ...]]
+
+
+def sif(engine: Engine, tag: str, path: str) -> tuple[str, ...]:
+    """A SIF file, by Apptainer."""
+    return ("sh", "-c", SAVE_AND_BUILD, str(PurePosixPath(path).parent), path, engine.command, tag)
+
+
+def squash_fs(engine: Engine, tag: str, path: str) -> tuple[str, ...]:
+    """A SquashFS file, by Enroot."""
+    scheme = "podman" if isinstance(engine, Podman) else "dockerd"
+    return ("enroot", "import", "--output", path, f"{scheme}://{tag}")
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """The images of hosts whose work folder is `work`. suffix: of files; builds: the images of this machine."""
+
+    work: str
+    suffix: str
+    maker: Maker
+    builds: ImageStore
+
+    def path(self, tag: str) -> str:
+        """Where a host has the image `tag`."""
+        return image_file(self.work, tag, self.suffix)
+
+    def kept_as(self, tag: str) -> str:
+        """What the image is called among those that a host keeps."""
+        return PurePosixPath(self.path(tag)).name
+
+    async def image(self, transport: Transport, tag: str) -> StoredImage | None:
+        """The image `tag` on the host, or None where it has no such image; its ID is the file's SHA-256."""
+        seen = await checked(transport, ("sh", "-c", SEE, self.path(tag)), timeout=LOOKING_S)
+        return StoredImage(f"sha256:{seen.stdout}") if SHA256.fullmatch(seen.stdout) else None
+
+    async def make(self, here: Transport, tag: str, path: str) -> tuple[int, str]:
+        """Make the image `tag` of this machine's engine the file `path`; its bytes, and its SHA-256.
+
+        Raises:
+            CommandError: the tool is not here, or failed.
+        """
+        argv = self.maker(self.builds.engine, tag, path)
+        remedy = "this machine makes the file: it needs the tool, beside the engine of CONTAINER_ENGINE"
+        await checked(here, argv, remedy=remedy, timeout=BUILD_TIMEOUT_S)
+        done = await checked(here, ("sh", "-c", MEASURE, path), timeout=BUILD_TIMEOUT_S)
+        size, digest, *_ = [*done.stdout.split(), "", ""]
+        number = whole(size)
+        if number is None or not SHA256.fullmatch(digest):
+            raise CommandError(done, "see what this command prints: no size and no SHA-256")
+        return number, digest
+
+    async def hand_out(self, transport: Transport, tag: str, sink: ByteSink) -> None:
+        """Hand the host's file of an image to `sink`."""
+        await checked(transport, ("cat", self.path(tag)), stdout=sink, timeout=BUILD_TIMEOUT_S)
+
+    async def take(self, transport: Transport, tag: str, copy: str, sha256: str) -> None:
+        """Make a copy, which lies in the host's work folder, its image; CommandError where it is not the right one."""
+        argv = ("sh", "-c", TAKE, copy, self.path(tag), sha256)
+        await checked(transport, argv, timeout=BUILD_TIMEOUT_S)
+
+    async def own_images(self, transport: Transport) -> list[OwnImage]:
+        """The images that the host keeps, by the names of their files."""
+        listed = await checked(transport, ("sh", "-c", LIST, self.work, self.suffix), timeout=LOOKING_S)
+        images = []
+        for line in listed.whole_stdout().splitlines():
+            name, *numbers = (line.split("\t") + [""] * 4)[:4]
+            size, made, now = map(whole, numbers)
+            if NAME.fullmatch(name) and None not in (size, made, now):
+                images.append(OwnImage(name, size or 0, float((now or 0) - (made or 0))))
+        return images
+
+    async def remove(self, transport: Transport, name: str) -> None:
+        """Take the file `name` of an image away."""
+        if not NAME.fullmatch(name) or not name.endswith(self.suffix):
+            raise FlagPerfError(f"{name!r} is no image of FlagPerf's", where=transport.host)
+        await checked(transport, ("sh", "-c", REMOVE, self.work, name), timeout=LOOKING_S)

@@ -1,0 +1,66 @@
+"""Pyxis: a unit's command in a SquashFS file, as a step of the Slurm job that the node is of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from run_benchmarks.plan.tool_options import Wanted
+from run_benchmarks.runtimes.base import Mount, Unit
+from run_benchmarks.runtimes.image_file import ImageFileRuntime
+from run_benchmarks.transports.base import CommandError, Transport
+
+# The step is one of the job that this command is in, on its node. Of Slurm's variables those stay that say which Slurm
+# and which job: others are options of the step that this command is.
+STEP = (
+    'for name in $(env | sed -n "s/^\\(SLURM_[A-Z0-9_]*\\)=.*/\\1/p"); do case $name in '
+    'SLURM_CONF|SLURM_CONF_SERVER|SLURM_JWT|SLURM_JOB_ID) ;; *) unset "$name" ;; esac; done; '
+    'exec srun --jobid="$SLURM_JOB_ID" --nodelist="$SLURMD_NODENAME" "$@"'
+)
+ONE = ("--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none", "--mpi=none", "--quiet")
+CONFINED = (
+    "--no-container-mount-home",
+    "--no-container-remap-root",
+    "--no-container-entrypoint",
+    "--container-readonly",
+)
+# What Enroot's hook for NVIDIA's devices reads.
+GPUS = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+HOME = {"HOME": "/tmp"}  # noqa: S108 - the container's own, which nobody else writes to
+# Whether this is a step of a job, and srun knows containers, by the newest of the options.
+HAS_PYXIS = '[ "$SLURM_JOB_ID$SLURMD_NODENAME" ] && srun --help | grep -e --container-env= && srun --version'
+
+
+class PyxisRuntime(ImageFileRuntime):
+    """`srun --container-image` of the image's SquashFS file."""
+
+    name = "pyxis"
+    SUFFIX = ".sqsh"
+
+    def boxed(self, unit: Unit, wanted: Wanted, folder: str) -> tuple[tuple[str, ...], Mapping[str, str]]:
+        """`srun ...`, to which variables are named; it takes their values from its own."""
+        variables = {**HOME, **(GPUS if wanted.gpus else {}), **unit.secrets}
+        names = ",".join(variables)
+        words = (
+            *ONE,
+            f"--export={names}",
+            f"--container-env={names}",
+            f"--container-image={self.image_path(unit.image)}",
+            *CONFINED,
+            f"--container-mounts={','.join(map(_bind, unit.mounts))}",
+            *((f"--container-workdir={unit.workdir}",) if unit.workdir else ()),
+        )
+        return ("sh", "-c", STEP, "sh", *words, *unit.argv), variables
+
+    async def _tool_version(self, transport: Transport) -> str:
+        said = await self._in_time(transport, ("sh", "-c", HAS_PYXIS))
+        if not said.ok:
+            remedy = (
+                f"{transport.host} must be a node of a Slurm job (HOSTS = slurm(...) in cluster_conf.py), with Pyxis: "
+                "`srun --help` there shows --container-env"
+            )
+            raise CommandError(said, remedy)
+        return f"Pyxis of {said.stdout.strip().splitlines()[-1]}"
+
+
+def _bind(mount: Mount) -> str:
+    return f"{mount.host}:{mount.inside}{':ro' if mount.read_only else ''}"
