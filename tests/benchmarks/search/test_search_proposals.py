@@ -15,7 +15,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.search.architecture import Architecture, Images
 from benchmarks.search.choice import Tried, UpperConfidenceBound, annealed, best_candidate
-from benchmarks.search.distance import Description, Floats, description_of, distance
+from benchmarks.search.description import Description, description_of
+from benchmarks.search.distance import Floats, distance
 from benchmarks.search.hyperparameters import Space, trained
 from benchmarks.search.layers import Add, Conv, Dense, Dropout, GlobalPool
 from benchmarks.search.morphism import Deepen, Limits, Widen, apply, neighbours
