@@ -16,13 +16,13 @@ TRAINING = Path(benchmarks.__file__).parents[1]
 CASE = "search:pytorch:cpu:1:2:1"
 
 
-def for_so_many_trials(training: Path, trials: int) -> Path:
+def for_so_many_trials(training: Path, trials: int, more: str = "") -> Path:
     """A copy of what a round of it needs, which ends by trials and not by time."""
     for name in ("utils", "benchmarks/driver", "benchmarks/common", "benchmarks/search", "cpu"):
         copy_code(TRAINING / name, training / name)
     (training / "benchmarks/__init__.py").touch()
     config = training / "cpu/search-pytorch/config/config_cpux1x2.py"
-    config.write_text(f"{config.read_text()}\nsearch_seconds = 600\nmax_trials = {trials}\n")
+    config.write_text(f"{config.read_text()}\nsearch_seconds = 600\nmax_trials = {trials}\n{more}\n")
     return training
 
 
@@ -44,3 +44,17 @@ def test_users_can_run_it(tmp_path: Path) -> None:
     assert max(each["accuracy"] for each in epochs) > 0.6
     assert result["figures"]["score"]["value"] > 0
     assert [event.name for event in rank_0][:2] == ["INIT_START", "INIT_END"]
+
+
+def test_two_ranks_are_one_worker_where_the_case_says_so(tmp_path: Path) -> None:
+    """As on a host with several chips: every rank trains each trial, and one of them speaks with the controller."""
+    training = for_so_many_trials(tmp_path / "training", 2, "ranks_per_worker = 0")
+    code, result, _ = run_by_the_controller(sys.executable, CASE, digits(tmp_path), tmp_path, training)
+    assert (code, result["verdict"]) == (0, "MEASURED")
+    (log,) = (tmp_path / "result").rglob(CONTROLLER_LOG)
+    values = {event.name: event.value for event in read_events(log)}
+    assert values[SearchEvent.WORKER.value]["ranks"] == 2
+    assert values[SearchEvent.EPOCH.value]["training_samples"] == 1437
+    other = next((tmp_path / "result").rglob("rank1.out.log"))
+    [hooks] = [event for event in read_events(other) if event.name == "HOOKS"]
+    assert hooks.rank == 1, "it has had a network too"
