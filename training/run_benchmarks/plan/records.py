@@ -99,6 +99,7 @@ class RunSettings:
     runtime: values.Runtime = "docker"
     container_engine: values.Engine = "docker"
     process_python: values.Program = "python3"
+    process_setup: values.OptionalPath = ""
     checkpoint_path: values.OptionalPath = ""
     image_distribution: values.Distribution = "stream"
     image_registry: values.Registry = ""
