@@ -50,21 +50,13 @@ class RoundSearch:
     def in_place_of(self, logs: RankLogs) -> RankLogs:
         """The ranks' logs, of which what was before the training counts, once; the rest is the controller's to say."""
         before = {event.name: event for event in reversed(logs.events) if event.name in _BEFORE}
-        bounds = list(self._bounds())
+        bounds = list(bounds_of(self.log))
         for phases in logs.phases.values():
             for event in bounds:
                 phases.take(event)
         events = [*sorted(before.values(), key=logs.events.index), *bounds, *self.log.finished]
         finished = {0: len(self.log.finished)} if self.log.finished else {}
         return replace(logs, events=events, finished=finished, met=None)
-
-    def _bounds(self) -> Iterator[Event]:
-        """The first trial's start and the last epoch's end, as those of a training."""
-        starts = [told.time_ms for told in self.log.told if isinstance(told.record, TrialStart)]
-        ends = [told.time_ms for told in self.log.told if isinstance(told.record, Epoch)]
-        if starts and ends:
-            yield Event(EventName.TRAIN_START.value, {}, starts[0])
-            yield Event(EventName.TRAIN_END.value, {}, ends[-1])
 
     def figures(
         self, sampled: Mapping[str, Figure], nodes: int, failure: Failure | None
@@ -107,6 +99,15 @@ class RoundSearch:
             series=tuple(series_of(account)),
             best=_best(account, account.best),
         )
+
+
+def bounds_of(log: SearchLog) -> Iterator[Event]:
+    """The first trial's start and the last epoch's end, as those of a training."""
+    starts = [told.time_ms for told in log.told if isinstance(told.record, TrialStart)]
+    ends = [told.time_ms for told in log.told if isinstance(told.record, Epoch)]
+    if starts and ends:
+        yield Event(EventName.TRAIN_START.value, {}, starts[0])
+        yield Event(EventName.TRAIN_END.value, {}, ends[-1])
 
 
 def search_of(case: PlannedCase, folders: Sequence[Path], followed: Path | None) -> RoundSearch | None:
