@@ -126,7 +126,7 @@ def test_what_pyxis_is_asked_for() -> None:
     )
     assert argv[3:] == (
         *("sh", "--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none", "--mpi=none", "--quiet"),
-        *(f"--export={names}", f"--container-env={names}", f"--container-image={image}"),
+        *(f"--export=PATH,{names}", f"--container-env={names}", f"--container-image={image}"),
         *("--no-container-mount-home", "--no-container-remap-root", "--no-container-entrypoint"),
         "--container-readonly",
         "--container-mounts=/work/tree-1:/code:ro,/work/runs/1:/logs,/data:/data:ro,/opt/x:/opt/x:ro",

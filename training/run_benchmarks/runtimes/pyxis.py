@@ -42,7 +42,7 @@ class PyxisRuntime(ImageFileRuntime):
         names = ",".join(variables)
         words = (
             *ONE,
-            f"--export={names}",
+            f"--export=PATH,{names}",  # slurmd finds programs by it; in the container the image's own holds
             f"--container-env={names}",
             f"--container-image={self.image_path(unit.image)}",
             *CONFINED,
