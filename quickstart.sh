@@ -3,8 +3,8 @@
 #
 #   ./quickstart.sh [--all] [-- options of run.py]
 #
-# --all runs every demo, one after the other: BERT on PyTorch and on PaddlePaddle, GLM, CPM, the digits, and the rate of
-# matrix multiplications. What stands after -- goes to run.py: ./quickstart.sh -- --log-path /data/results
+# --all runs every demo, one after the other: BERT on PyTorch and on PaddlePaddle, GLM, CPM, the digits, the rate of
+# matrix multiplications, and a search for architectures. What stands after -- goes to run.py: ./quickstart.sh -- --log-path /data/results
 #
 # Everything it makes lies in this checkout (.venv, .quickstart, training/run_benchmarks/config/machine_conf.py) and in
 # the container engine. As root it installs a container engine where there is none. Run again, it starts at once.
@@ -28,8 +28,8 @@ read_options() {
   while [ $# -gt 0 ]; do
     case $1 in
       --all)
-        MODELS=(bert glm cpm digits)
-        CASES=(bert:pytorch bert:paddle glm:pytorch cpm:pytorch digits:pytorch gemm:pytorch)
+        MODELS=(bert glm cpm digits search)
+        CASES=(bert:pytorch bert:paddle glm:pytorch cpm:pytorch digits:pytorch gemm:pytorch search:pytorch)
         ;;
       -h | --help) usage; exit 0 ;;
       --) shift; break ;;
@@ -99,7 +99,11 @@ prepare_processes() {
     PATH=$WORK/venv/bin:$PATH once "$WORK/venv/flagperf-$framework" "$(sha256sum <"$install")" sh "$install" ||
       die "$framework could not be installed"
   done
-  pip_install_files "$WORK/venv" training/utils/monitors/requirements.txt
+  local case needed=(training/utils/monitors/requirements.txt)
+  for case in "${CASES[@]/:/\/}"; do
+    [ ! -f "training/benchmarks/$case/requirements.txt" ] || needed+=("training/benchmarks/$case/requirements.txt")
+  done
+  pip_install_files "$WORK/venv" "${needed[@]}"
   lines=('RUNTIME = "process"' "PROCESS_PYTHON = $(python_text "$WORK/venv/bin/python")")
 }
 

@@ -29,6 +29,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "training")]
 from msgspec import Raw  # noqa: E402
 
 from benchmarks.search.architecture import Images, as_json, parse  # noqa: E402
+from benchmarks.search.controller.architectures import identity_of  # noqa: E402
 from benchmarks.search.controller.conduct import conduct  # noqa: E402
 from benchmarks.search.controller.proposals import Facts  # noqa: E402
 from benchmarks.search.controller.server import allow_open_files, listen  # noqa: E402
@@ -69,7 +70,7 @@ def counted(proposed: Proposed, parent: Proposed | None) -> tuple[Proposed, Fact
     architecture = parse(bytes(proposed.architecture))
     operations = operations_of(architecture)
     size = (len(architecture.layers), architecture.parameters)
-    return proposed, Facts(*size, operations.forward, operations.training, ())
+    return proposed, Facts(identity_of(architecture), *size, operations.forward, operations.training, ())
 
 
 @dataclass

@@ -70,6 +70,7 @@ CONTROLLER_PACKAGES = frozenset(
         "scipy",
         "starlette",
         "uvicorn",
+        "yaml",
     }
 )
 # What runs on every node beside the training, in an image that may be anybody's: one package in every image.

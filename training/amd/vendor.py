@@ -24,6 +24,9 @@ CONTAINER_OPTIONS = {
     "--device=/dev/dri": "a render node for each GPU",
 }
 
+# ROCm/k8s-device-plugin.
+KUBERNETES_RESOURCE = "amd.com/gpu"
+
 _MI250_GUIDE = "AMD, Instinct MI250 microarchitecture (ROCm/ROCm docs/conceptual/gpu-arch/mi250.md)"
 _MI300_GUIDE = "AMD, Instinct MI300 microarchitecture (ROCm/ROCm docs/conceptual/gpu-arch/mi300.md)"
 _TABLE = "stas00/ml-engineering, compute/accelerator, from AMD's product pages, dense"

@@ -34,6 +34,9 @@ CONTAINER_OPTIONS = {
     _MOUNT.format(path="/etc/ascend_install.info"): "where the driver is, for CANN",
 }
 
+# Ascend Device Plugin (MindCluster), of the 910 series; it can put the type into the name: `huawei.com/Ascend910B2`.
+KUBERNETES_RESOURCE = "huawei.com/Ascend910"
+
 _CONFIGURATION = (
     "CANN 9's platform_config: {} cores x {} GHz x 16 x 16 x 16 x 2 (int8: K = 32), cube units, dense"
 )

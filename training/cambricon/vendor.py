@@ -18,6 +18,9 @@ CONTAINER_OPTIONS = {
     "--device=/dev/cambricon_ipcm{n}": "memory that the processes of several chips share",
 }
 
+# Cambricon/cambricon-k8s-device-plugin; with `--enable-device-type` it puts the type into the name.
+KUBERNETES_RESOURCE = "cambricon.com/mlu"
+
 # No peaks: the vendor publishes none, and the figures of others (314 and 345 TFLOP/s in fp16) contradict each other.
 # The comma ends a name: MLU590-M9 is also the beginning of MLU590-M9D and MLU590-M9U, which are other boards.
 CHIPS = {

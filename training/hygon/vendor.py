@@ -27,6 +27,9 @@ CONTAINER_OPTIONS = {
     "--cap-add=SYS_PTRACE": "memory mappings between processes",
 }
 
+# Hygon's DCU device plug-in, for whole devices.
+KUBERNETES_RESOURCE = "hygon.com/dcu"
+
 _IDS = "HYGON-AI/hcu-dcgm@b223b72e, pkg/dcgm/structs.go: PCI device ids"
 
 # A card is told by its PCI device id: `Card Series` is empty on some hosts.

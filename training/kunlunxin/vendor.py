@@ -20,6 +20,9 @@ CONTAINER_OPTIONS = {
     "--device=/dev/xpuctrl": "the driver's control",
 }
 
+# HAMi's page on Kunlunxin's plug-in, for whole devices.
+KUBERNETES_RESOURCE = "kunlunxin.com/xpu"
+
 # No peaks: the vendor publishes none, and the figures of others name no source.
 CHIPS = {
     "P800": {

@@ -22,6 +22,9 @@ CONTAINER_OPTIONS = {
     "--group-add=video": "the group to which the nodes in /dev/dri belong",
 }
 
+# MetaX's GPU operator (gpu-device), for whole devices.
+KUBERNETES_RESOURCE = "metax-tech.com/gpu"
+
 _MEMORY = "mx-smi: 65536 MiB"
 _BANDWIDTH_C500 = (
     "https://ai.gitee.com/docs/compute/domestic-gpu; MACA's runtime names a 4096-bit bus at 1800 MHz: 1.84e12"

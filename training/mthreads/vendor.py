@@ -21,6 +21,9 @@ CONTAINER_OPTIONS = {
     "--env=MTHREADS_VISIBLE_DEVICES=all": "which devices the toolkit brings; none without it",
 }
 
+# Moore Threads' GPU operator, for whole devices.
+KUBERNETES_RESOURCE = "mthreads.com/gpu"
+
 _S4000_PEAKS = {
     "fp64": None, "fp32": 25e12, "tf32": 50e12, "bf16": 100e12, "fp16": 100e12, "int8": 200e12,
 }  # fmt: skip

@@ -22,6 +22,9 @@ CONTAINER_OPTIONS = {
     "--gpus all": "the NVIDIA Container Toolkit brings the devices, the driver's libraries and nvidia-smi by it",
 }
 
+# NVIDIA/k8s-device-plugin.
+KUBERNETES_RESOURCE = "nvidia.com/gpu"
+
 _AMPERE_PEAKS = {
     "fp64": 19.5e12, "fp32": 19.5e12, "tf32": 156e12, "bf16": 312e12, "fp16": 312e12, "int8": 624e12,
 }  # fmt: skip

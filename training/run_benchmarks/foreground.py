@@ -53,7 +53,7 @@ def run_in_foreground(plan: Plan, began: Callable[[Path], None] = lambda folder:
         began(folder)
         return run, folder
 
-    if plan.cluster.slurm:
+    if plan.cluster.scheduler:
         asyncio.run(check_hosts(plan))
     with exported(plan.run) as displays:
         return _shown(plan, open_new, displays)

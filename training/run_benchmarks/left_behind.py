@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
+from run_benchmarks.hosts.kubernetes.allocator import KubernetesHosts
 from run_benchmarks.hosts.slurm.holder import job_name
 from run_benchmarks.hosts.slurm.jobs import RUNNING, Slurm
 from run_benchmarks.images.pip_handover import run_of_pip_folder
 from run_benchmarks.journal import is_held
 from run_benchmarks.names import COPY_NAME, JOURNAL, LABEL_RUN, RUN_UID, run_of, work_folder
+from run_benchmarks.plan.kubernetes import KubernetesSettings
 from run_benchmarks.plan.records import ClusterSettings, RunSettings
 from run_benchmarks.results.controller import lost_controller
 from run_benchmarks.results.find import has_uid
@@ -22,6 +24,7 @@ from run_benchmarks.stages.fan_out import on_all
 from run_benchmarks.stages.run_folder import left_folders_argv
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport, checked
+from run_benchmarks.transports.kubectl.client import Kubectl
 from run_benchmarks.unused import Held, Item, Needs, held_by, remove_items
 from utils.errors import FlagPerfError
 
@@ -89,6 +92,8 @@ async def survey(cluster: ClusterSettings, run: RunSettings, needs: Needs | None
     """Look on every host; where `needs` are given, also at what nobody may need any more."""
     if cluster.slurm and not cluster.slurm.inside:
         return Survey({SLURM: await _jobs()}, "this user's jobs in the queue")
+    if cluster.kubernetes:
+        return Survey({cluster.scheduler: await _pods(cluster.kubernetes)}, "pods of runs in the namespace")
     runtime, work = open_runtime(run), work_folder(run)
     pip, runs = f"{work}/pip", f"{work}/runs"
     held: dict[str, Held] = {}
@@ -123,6 +128,10 @@ async def remove_run(
         left = (await _jobs()).get(uid, Leftovers())
         await Slurm().cancel(job_name(uid))
         return {SLURM: tuple(unit.name for unit in left.units)}
+    if cluster.kubernetes:
+        left = (await _pods(cluster.kubernetes)).get(uid, Leftovers())
+        await KubernetesHosts(cluster.kubernetes, uid).close()
+        return {cluster.scheduler: tuple(unit.name for unit in left.units)}
     runtime = open_runtime(run)
 
     async def remove(transport: Transport) -> tuple[str, ...]:
@@ -173,6 +182,16 @@ async def _jobs() -> dict[str, Leftovers]:
         for name, jobs in (await Slurm().names(beginning)).items()
         if RUN_UID.fullmatch(uid := name.removeprefix(job_name("")))
     }
+
+
+async def _pods(settings: KubernetesSettings) -> dict[str, Leftovers]:
+    """Run -> its pods."""
+    units: dict[str, list[UnitState]] = {}
+    for pod in await Kubectl(settings.namespace, settings.context).pods(LABEL_RUN):
+        units.setdefault(run_of(pod.metadata.labels), []).append(
+            UnitState(pod.name, pod.metadata.labels, pod.end is None)
+        )
+    return {uid: Leftovers(tuple(of_run)) for uid, of_run in units.items() if uid}
 
 
 async def _on_hosts(

@@ -46,7 +46,7 @@ def _lines(plan: Plan) -> Iterator[str]:
     cluster = plan.cluster
     spares = f", spares {fold(cluster.spares)}" if cluster.spares else ""
     listed = fold([host for host in cluster.hosts if host not in cluster.spares])
-    yield f"# runtime {plan.run.runtime}, hosts {listed or 'that Slurm grants'}{spares}"
+    yield f"# runtime {plan.run.runtime}, hosts {listed or f'that {cluster.scheduler} grants'}{spares}"
     yield f"# results go to {plan.run.log_path}/{rehearsed.run.name}"
     if plan.run.machine.settings:
         yield f"# {plan.run.machine.sentence()}"
@@ -85,6 +85,8 @@ def _case(plan: Plan, case: CasePlan, rehearsed: RehearsedRound | None) -> Itera
     yield f"# {size}, {counted(settings.repeat, 'round')}, deadline {case.deadline_s:g} s"
     if plan.cluster.slurm and not plan.cluster.slurm.inside:
         yield f"# asked of Slurm: {shlex.join(sbatch_argv(plan.cluster.slurm, job_name('RUN'), settings.nnodes))}"
+    if plan.cluster.kubernetes:
+        yield "# asked of Kubernetes: what `run.py kubernetes` prints"
     yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"
     for path, digest in case.environment.items():
         yield f"# sourced before the ranks: {path}, SHA-256 {digest}"

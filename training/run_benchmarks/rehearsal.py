@@ -144,7 +144,7 @@ class RehearsedRun:
 
 def with_hosts(plan: Plan) -> Plan:
     """The plan, with made-up hosts where a scheduler is to name them."""
-    if plan.cluster.hosts or not plan.cluster.slurm:
+    if plan.cluster.hosts or not plan.cluster.scheduler:
         return plan
     most = max((case.settings.nnodes for case in plan.cases), default=1)
     names = tuple(f"granted{number}" for number in range(1, most + 1))

@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 
 from benchmarks.search.architecture import Architecture, Images
+from benchmarks.search.description import SkipConnection, Step, description_of
 from benchmarks.search.distance import (
-    SkipConnection,
-    Step,
     _as_array,
     _skip_distances,
     _skips_distance,
     _step_distance,
     _steps_distances,
-    description_of,
     distance,
     distances,
 )

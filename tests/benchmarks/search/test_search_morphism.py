@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from random import Random
@@ -84,6 +85,22 @@ def _outputs(network: SearchedNetwork, architecture: Architecture) -> Tensor:
     shape = (2, images.channels, images.height, images.width)
     with torch.no_grad():
         return network(torch.randn(shape, generator=generator, dtype=torch.float64))
+
+
+def test_what_no_later_layer_takes_is_let_go() -> None:
+    network, outputs, most = build(SMALL).eval(), [], 0
+
+    def count(module: nn.Module, inputs: object, output: Tensor) -> None:
+        nonlocal most
+        outputs.append(weakref.ref(output))
+        most = max(most, sum(each() is not None for each in outputs))
+
+    for module in network.layers.values():
+        module.register_forward_hook(count)
+    with torch.no_grad():
+        network(torch.zeros(1, 1, 8, 8))
+    assert most == 3  # what a block began with, what a layer takes, and what it gives
+    assert len(outputs) == 28
 
 
 @pytest.mark.parametrize("start", STARTS)
@@ -256,6 +273,8 @@ def test_edits_are_drawn_evenly_and_by_the_seed() -> None:
     assert len(drawn) == 60 * 8
     kinds = Counter(type(edit).__name__ for edit in drawn)
     assert min(kinds.values()) > 110, kinds  # 160 each; 4.6 standard deviations
+    last = [layer.id for layer in start.layers if isinstance(layer, (Conv, Dense))][-2:]
+    assert not [edit for edit in drawn if isinstance(edit, Widen) and edit.layer in last]
     assert len({edit.after for edit in drawn if isinstance(edit, Deepen)}) > 35  # of 49 ReLUs
     assert [each.edit for each in neighbours(start, Random(5))] == [
         each.edit for each in neighbours(start, Random(5))

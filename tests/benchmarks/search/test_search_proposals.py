@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from random import Random
 
@@ -15,7 +15,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.search.architecture import Architecture, Images
 from benchmarks.search.choice import Tried, UpperConfidenceBound, annealed, best_candidate
-from benchmarks.search.distance import Description, Floats, description_of, distance
+from benchmarks.search.description import Description, description_of
+from benchmarks.search.distance import Floats, distance, distances
 from benchmarks.search.hyperparameters import Space, trained
 from benchmarks.search.layers import Add, Conv, Dense, Dropout, GlobalPool
 from benchmarks.search.morphism import Deepen, Limits, Widen, apply, neighbours
@@ -67,17 +68,33 @@ def _by_chance(seed: int, trials: int) -> list[Architecture]:
 
 
 def test_the_search_beats_choice_by_chance() -> None:
-    trials, wins = 14, 0
+    trials, wins = 10, 0
     for seed in range(20):
         searched = max(each.accuracy or 0 for each in _searched(seed, trials))
         wins += searched > max(map(_landscape, _by_chance(seed, trials)))
-    assert wins >= 15  # 18 when this was written; were both alike, once in 48 times
+    assert wins >= 15  # 19 when this was written; were both alike, once in 48 times
 
 
 def test_no_duplicate_is_proposed() -> None:
     history = _searched(seed=4, trials=10)
     for place, one in enumerate(history):
         assert all(distance(one.architecture, other.architecture) >= 1e-5 for other in history[:place])
+
+
+class _Near:
+    """Worth more the nearer it is to the start."""
+
+    def worth(self, networks: Sequence[Description]) -> Floats:
+        return -distances(description_of(START), networks)
+
+
+def test_no_duplicate_is_a_candidate_however_good_it_is() -> None:
+    near = [each.architecture for seed in range(12) for each in neighbours(START, Random(seed))]
+    tried = [Tried(START, 0.5), *(Tried(each, 0.1) for each in near[:40])]
+    for seed in range(12):
+        candidate = annealed(tried, near[40:], _Near(), Random(seed))
+        assert candidate is not None
+        assert min(distance(candidate.architecture, each) for each in [START, *near]) >= 1e-5
 
 
 def test_what_waits_is_not_proposed_again() -> None:
@@ -201,7 +218,7 @@ def test_the_process_is_less_sure_of_what_is_far() -> None:
 class _Steps:
     """Worth more the more layers there are."""
 
-    def worth(self, networks: list[Description]) -> Floats:
+    def worth(self, networks: Sequence[Description]) -> Floats:
         return np.array([float(len(network.steps)) for network in networks])
 
 

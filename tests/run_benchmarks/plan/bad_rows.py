@@ -178,6 +178,8 @@ SETTING_ROWS = [
     setting("RUNTIME = 'dokcer'", "RUNTIME", "'dokcer'", "did you mean docker?"),
     setting("CONTAINER_ENGINE = 'docker run'", "CONTAINER_ENGINE", "'docker run'", '"podman"'),
     setting("PROCESS_PYTHON = '-c'", "PROCESS_PYTHON", "'-c'", "python3"),
+    setting("PROCESS_SETUP = 'setup.sh'", "PROCESS_SETUP", "'setup.sh'", "in full"),
+    setting("PROCESS_SETUP = '/opt/setup.sh'", "PROCESS_SETUP", "'/opt/setup.sh'", 'RUNTIME = "process"'),
     setting("RANK_LAUNCHER = 'torchrun'", "RANK_LAUNCHER", "'torchrun'", "delete this line"),
     setting("IMAGE_DISTRIBUTION = 'pull'", "IMAGE_DISTRIBUTION", "'pull'", "build, stream and registry"),
     setting("IMAGE_DISTRIBUTION = 'registry'", "IMAGE_DISTRIBUTION", "'registry'", "add IMAGE_REGISTRY"),

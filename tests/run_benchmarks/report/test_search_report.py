@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from run_benchmarks.report.report import write_report
+from run_benchmarks.report.rounds import round_view
 from run_benchmarks.report.search.family import MOST_LEAVES, MOST_NODES, family_of, lines_of
 from run_benchmarks.report.search.timeline import timeline_of
 from run_benchmarks.results.folder import open_folder
@@ -47,6 +48,12 @@ def test_the_page_says_whether_it_succeeded_and_shows_its_course(made: tuple[Pat
     assert best is not None
     assert f'<th scope="row">{best.start.trial}</th><td class="number">{best.accuracy:.4f}</td>' in text
     assert "worker 1 (h2)" in text and "trial lost <span" in text
+
+
+def test_what_was_sampled_is_shown_over_the_time_in_which_was_searched(made: tuple[Path, Run]) -> None:
+    folder, result = open_folder(made[0].parent), made[1].results[1]
+    view = round_view(result, folder.folder_of(result), folder.cases[result.case], 1000)
+    assert view["phases"] == ["init", "train"]
 
 
 def test_a_search_that_does_not_count_failed_and_says_why(tmp_path: Path) -> None:

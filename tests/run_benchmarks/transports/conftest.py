@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import shutil
+import subprocess
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +17,12 @@ import pytest
 from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport
+from run_benchmarks.transports.kubectl import KubectlTransport
+from run_benchmarks.transports.kubectl.client import Kubectl
 from run_benchmarks.transports.srun import SrunTransport
 from run_benchmarks.transports.ssh import connect
+from tests.fakes.kubelets import RUNNING, Processes
+from tests.fakes.kubernetes_api import KubernetesApi
 from tests.run_benchmarks.transports.sshd import SSHD, Sshd
 from tests.slurm.fixtures import speak_to
 from tests.slurm.slurm import Slurm
@@ -48,6 +55,16 @@ def need_sshd() -> None:
     """Skip where there is no sshd; in CI, where that would hide a hole, fail."""
     if SSHD is None:
         reason = "no sshd on this machine (apt-get install openssh-server)"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+
+
+def need_kubectl() -> None:
+    """Skip where there is no kubectl that speaks WebSockets (1.31); in CI, where that would hide a hole, fail."""
+    argv = ["kubectl", "version", "--client", "--output=json"]
+    about = subprocess.run(argv, capture_output=True, text=True) if shutil.which("kubectl") else None
+    version = json.loads(about.stdout)["clientVersion"] if about and about.returncode == 0 else {}
+    if int(version.get("minor", "0").rstrip("+")) < 31:
+        reason = "no kubectl of 1.31 or later on this machine"
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
 
 
@@ -102,6 +119,27 @@ def host_at(server: Sshd, **settings: Any) -> Host:
     return Host("127.0.0.1", ClusterSettings(hosts=("127.0.0.1",), ssh_port=server.port, **settings))
 
 
+@pytest.fixture(scope="session")
+def shared_pod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesApi]:
+    """A cluster with the one pod `pod`, which is this machine; kubectl is real, the API server a fake."""
+    need_kubectl()
+    with KubernetesApi(Processes()).serving() as api:
+        api.objects["pods", "pod"] = {
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "metadata": {"name": "pod", "namespace": "bench"},
+            "status": RUNNING,
+        }
+        yield api
+
+
+def pod_host(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
+    """The pod as a host, whose kubeconfig is the user's."""
+    monkeypatch.setenv("KUBECONFIG", str(api.kubeconfig(tmp_path / "kubeconfig")))
+    cluster = ClusterSettings(hosts=("pod",))
+    return Host("pod", cluster, lambda name, _: KubectlTransport(name, name, Kubectl()))
+
+
 @pytest.fixture(scope="module")
 def shared_job(shared_slurm: Slurm) -> Iterator[int]:
     """A job that has the nodes n1 and n2 to itself, for tests that leave both as they are."""
@@ -115,14 +153,16 @@ def node_of(job: int, node: str = "n2") -> Host:
     return Host(node, ClusterSettings(hosts=(node,)), lambda name, _: SrunTransport(str(job), name))
 
 
-@pytest.fixture(params=["local", "ssh", "srun"])
-def host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Host:
-    """This machine, reached directly, by ssh, and as a node of a job of Slurm."""
+@pytest.fixture(params=["local", "ssh", "srun", "kubectl"])
+def host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
+    """This machine, reached directly, by ssh, as a node of a job of Slurm, and as a pod by kubectl."""
     if request.param == "local":
         return Host("localhost", ClusterSettings(hosts=("localhost",)))
     if request.param == "srun":
         speak_to(request.getfixturevalue("shared_slurm"), monkeypatch)
         return node_of(request.getfixturevalue("shared_job"))
+    if request.param == "kubectl":
+        return pod_host(request.getfixturevalue("shared_pod"), monkeypatch, tmp_path)
     server = request.getfixturevalue("shared_sshd")
     live_as(server, monkeypatch)
     return host_at(server)

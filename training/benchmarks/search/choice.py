@@ -20,7 +20,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from benchmarks.search.architecture import Architecture
-from benchmarks.search.distance import Description, Floats, description_of, distances
+from benchmarks.search.description import Description, description_of
+from benchmarks.search.distance import Floats, distances
 from benchmarks.search.morphism import Edit, Limits, neighbours
 
 DEVIATIONS = 2.576  # of a normal distribution 99 % lie within so many

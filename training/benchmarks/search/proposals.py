@@ -10,7 +10,7 @@ from msgspec import structs
 
 from benchmarks.search.architecture import Architecture, ArchitectureError
 from benchmarks.search.choice import Candidate, Tried, best_candidate
-from benchmarks.search.distance import description_of
+from benchmarks.search.description import description_of
 from benchmarks.search.hyperparameters import Space, trained
 from benchmarks.search.morphism import Edit
 from benchmarks.search.protocol import Hyperparameters

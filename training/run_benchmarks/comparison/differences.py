@@ -22,6 +22,7 @@ _OF_CASE = ("container_options", "image_build_args", "visible_devices_env", "ext
 _OF_RUN = (
     "runtime",
     "container_engine",
+    "process_setup",
     "clear_caches",
     "shm_size",
     "monitor_interval_s",

@@ -7,6 +7,7 @@
 # With chips of several vendors, a list for each: HOSTS = {"nvidia": ["10.1.2.2"], "acme": ["10.1.2.9"]}
 # On a cluster of Slurm's, a job for each round: HOSTS = slurm(partition="gpu", time="4:00:00"), or, where run.py runs
 # in a job, the nodes of that: HOSTS = "slurm". docs/slurm.md has all of it.
+# Pods of a Kubernetes cluster: HOSTS = kubernetes(namespace="bench", claims={"/data": "my-data"}); docs/kubernetes.md.
 HOSTS = ["localhost"]
 
 # The port of the hosts' ssh servers. None leaves it to your ssh configuration (~/.ssh/config), from

@@ -92,6 +92,10 @@ CONTAINER_ENGINE = None
 # "python3".
 PROCESS_PYTHON = None
 
+# For RUNTIME = "process": a script on the hosts that bash sources before Python is started, as for `module load`;
+# its absolute path. "": none.
+PROCESS_SETUP = ""
+
 # The size of /dev/shm in a container.
 SHM_SIZE = "32G"
 

@@ -158,10 +158,10 @@ class PlainLines(Display):
 
     def _searched(self, event: Event, due: bool) -> None:
         """What the controller of a search has said."""
-        now, news = self._training.search.now(), news_of(event)
+        news, is_over = news_of(event), event.name == SearchEvent.SEARCH_END
         if news:
             self._say(news)
-        if now and ((event.name == SearchEvent.EPOCH and due) or event.name == SearchEvent.SEARCH_END):
+        if (is_over or (event.name == SearchEvent.EPOCH and due)) and (now := self._training.search.now()):
             self._say(search_line(now))
             self._logged_at = time.monotonic()
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from run_benchmarks.hosts.base import Allocator
 from run_benchmarks.hosts.fixed import FixedHosts, Opener
+from run_benchmarks.plan.kubernetes import KubernetesSettings
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.slurm import SlurmSettings
 from run_benchmarks.transports import open_transport
@@ -24,6 +25,8 @@ def open_allocator(plan: Plan, run: str, opener: Opener | None = None) -> Alloca
     cluster = plan.cluster
     if cluster.slurm and not opener:
         return _on_slurm(plan, cluster.slurm, run)
+    if cluster.kubernetes and not opener:
+        return _on_kubernetes(plan, cluster.kubernetes, run)
     return FixedHosts(cluster, opener or (lambda host: open_transport(host, cluster)))
 
 
@@ -42,7 +45,7 @@ async def standing_hosts(plan: Plan, run: str) -> AsyncIterator[tuple[Plan, Allo
     """
     allocator = open_allocator(plan, run)
     try:
-        if not plan.cluster.slurm:
+        if not plan.cluster.scheduler:
             yield plan, allocator
             return
         await check_hosts(plan)
@@ -59,7 +62,9 @@ async def standing_hosts(plan: Plan, run: str) -> AsyncIterator[tuple[Plan, Allo
 def _largest(plan: Plan) -> CasePlan:
     if not plan.cases:
         remedy = "have a valid case in CASES, or list the nodes in HOSTS, to be reached by ssh"
-        raise FlagPerfError("how many nodes to ask Slurm for is said by cases alone", remedy=remedy)
+        raise FlagPerfError(
+            f"how many nodes to ask {plan.cluster.scheduler} for is said by cases alone", remedy=remedy
+        )
     return max(plan.cases, key=lambda case: case.settings.nnodes)
 
 
@@ -73,6 +78,10 @@ async def check_hosts(plan: Plan) -> None:
         from run_benchmarks.hosts.slurm.check import check_slurm
 
         await check_slurm(plan, plan.cluster.slurm)
+    if plan.cluster.kubernetes:
+        from run_benchmarks.hosts.kubernetes.check import check_kubernetes
+
+        await check_kubernetes(plan, plan.cluster.kubernetes)
 
 
 def _on_slurm(plan: Plan, settings: SlurmSettings, run: str) -> Allocator:
@@ -85,3 +94,10 @@ def _on_slurm(plan: Plan, settings: SlurmSettings, run: str) -> Allocator:
         return OwnJob(settings, SrunTransport)
     most = max((case.settings.nnodes for case in plan.cases), default=1)
     return SlurmHosts(settings, run, most, SrunTransport)
+
+
+def _on_kubernetes(plan: Plan, settings: KubernetesSettings, run: str) -> Allocator:
+    from run_benchmarks.hosts.kubernetes.allocator import KubernetesHosts
+    from run_benchmarks.hosts.kubernetes.case import workers_of
+
+    return KubernetesHosts(settings, run, lambda case, name: workers_of(plan, settings, case, name, run))

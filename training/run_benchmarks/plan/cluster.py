@@ -8,23 +8,23 @@ from dataclasses import replace
 
 from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.host_ranges import expand, expand_all, fold
+from run_benchmarks.plan.kubernetes import kubernetes, read_kubernetes
 from run_benchmarks.plan.meters import read_meters
 from run_benchmarks.plan.problems import Problems, listing
 from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import CaseSettings, ClusterSettings, RunSettings, VendorSettings
-from run_benchmarks.plan.slurm import SlurmSettings, own_nodes, read_slurm
+from run_benchmarks.plan.slurm import SlurmSettings, own_nodes, read_slurm, slurm
 from utils.numbers import counted
 
 _FILE = "cluster_conf.py"
+# What HOSTS may be made of in the place of names.
+PROVIDED = {"slurm": slurm, "kubernetes": kubernetes}
 LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 
 
 def read_cluster(reader: Reader) -> ClusterSettings:
     """The settings of `cluster_conf.py`. Where there are problems, the reader has noted them."""
-    slurm = read_slurm(reader)
-    settings = (_read_on_slurm(reader, slurm) if slurm else reader.read(ClusterSettings)) or ClusterSettings(
-        hosts=()
-    )
+    settings = _read_settings(reader) or ClusterSettings(hosts=())
     reader.names.add("HOSTS_PORTS")  # of FlagPerf's TensorFlow launcher alone: existing files have it
     reader.report_rest(lambda name, value: False, {"test_conf.py": [RunSettings, VendorSettings]})
     _check_written(settings, reader)
@@ -32,26 +32,35 @@ def read_cluster(reader: Reader) -> ClusterSettings:
     spares = _every(spare_groups) or expand_all(settings.spares)
     hosts = _every(groups) or expand_all(settings.hosts)
     _check_spares(hosts, spares, settings, reader)
-    if slurm and spares:
-        message = "has hosts of its own, and those of a run come from Slurm"
+    if settings.scheduler and spares:
+        message = f"has hosts of its own, and those of a run come from {settings.scheduler}"
         reader.problem("SPARE_HOSTS", message, "remove it: a round that is run again gets other nodes")
         spares = ()
     every = tuple(dict.fromkeys((*hosts, *spares)))
-    meters = read_meters(reader, None if slurm else every)
+    meters = read_meters(reader, None if settings.scheduler else every)
     return replace(
         settings, hosts=every, groups=groups, spares=spares, spare_groups=spare_groups, meters=meters
     )
 
 
-def _read_on_slurm(reader: Reader, slurm: SlurmSettings) -> ClusterSettings | None:
+def _read_settings(reader: Reader) -> ClusterSettings | None:
+    if job := read_slurm(reader):
+        return _read_on_slurm(reader, job)
+    if pods := read_kubernetes(reader):
+        others = {name: value for name, value in reader.file.values.items() if name != "HOSTS"}
+        return reader.read(ClusterSettings, others, hosts=(), kubernetes=pods)
+    return reader.read(ClusterSettings)
+
+
+def _read_on_slurm(reader: Reader, job: SlurmSettings) -> ClusterSettings | None:
     """The settings where HOSTS lists none; those of the job that run.py is in are known all the same."""
     others = {name: value for name, value in reader.file.values.items() if name != "HOSTS"}
     try:
-        hosts = own_nodes() if slurm.inside else ()
+        hosts = own_nodes() if job.inside else ()
     except ValueError as error:
         reader.problem("HOSTS", f"SLURM_JOB_NODELIST cannot be read: {error}", "see what this job sets it to")
         hosts = ()
-    return reader.read(ClusterSettings, others, hosts=hosts, slurm=slurm)
+    return reader.read(ClusterSettings, others, hosts=hosts, slurm=job)
 
 
 def _expanded(groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:

@@ -11,11 +11,12 @@ from pathlib import Path
 from run_benchmarks.commands import place_options
 from run_benchmarks.plan.case_files import CaseResolver
 from run_benchmarks.plan.cases import is_case_dict, read_cases, where_case
-from run_benchmarks.plan.cluster import check_hosts, read_cluster
+from run_benchmarks.plan.cluster import PROVIDED, check_hosts, read_cluster
 from run_benchmarks.plan.config_file import ConfigFile, read_config_file, subject
 from run_benchmarks.plan.continuation import check_continuation
 from run_benchmarks.plan.earlier_run import find_earlier
 from run_benchmarks.plan.handover import check_handover
+from run_benchmarks.plan.kubernetes import check_run
 from run_benchmarks.plan.machine import read_machine
 from run_benchmarks.plan.meters import check_passwords
 from run_benchmarks.plan.problems import ConfigError, NoValidCaseError, Problems
@@ -38,7 +39,6 @@ from run_benchmarks.plan.settings import (
     require_devices,
     vendor_sections,
 )
-from run_benchmarks.plan.slurm import KEY, slurm
 from run_benchmarks.plan.tool_options import check_tool
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import find_vendors, read_vendor, report_no_vendor
@@ -137,7 +137,10 @@ class _Planner:
             self.file_problems.add(config_dir, "--config", None, "there is no such folder", remedy)
             raise ConfigError(self.file_problems.all)
         self.cluster_conf = read_config_file(
-            config_dir / CLUSTER_CONF, self.file_problems, remedy, provided={KEY: slurm}
+            config_dir / CLUSTER_CONF,
+            self.file_problems,
+            remedy,
+            provided=PROVIDED,
         )
         self.test_conf = read_config_file(config_dir / TEST_CONF, self.file_problems, remedy)
         if self.test_conf and above:
@@ -169,6 +172,8 @@ class _Planner:
     def plan(self, only_cases: Sequence[str] | None, log_path: Path | None, continue_from: str) -> Plan:
         cluster, run, reader = self._settings(log_path)
         self._check_meters(cluster)
+        if cluster.kubernetes:
+            check_run(cluster.kubernetes, run.uses_images, run.image_registry, reader)
         choice = read_vendor_choice(reader)
         settings = read_cases(reader, only_cases, choice.vendor)
         sections = vendor_sections(reader, choice, self.machine.vendors)

@@ -15,6 +15,7 @@ from pydantic.dataclasses import dataclass as model
 
 from run_benchmarks.plan import values
 from run_benchmarks.plan.energy_factors import EnergyFactors
+from run_benchmarks.plan.kubernetes import HostsOfKubernetes
 from run_benchmarks.plan.machine_use import MachineUse
 from run_benchmarks.plan.meters import Meters
 from run_benchmarks.plan.pip_record import PipSettings
@@ -35,7 +36,8 @@ class ClusterSettings:
     groups: vendor -> its hosts, in the order of their node ranks; empty where any vendor may use any host.
     spares: those of the hosts that no case is planned for: they take the places of lost ones. spare_groups: vendor ->
     its spares, where hosts have groups. meters: host -> what this machine asks for the power of the whole host.
-    slurm: what the hosts come from in place of a list; `hosts` are then those of the job that run.py is in, or none.
+    slurm, kubernetes: what the hosts come from in place of a list; `hosts` are then those of the job that run.py is in,
+    or none.
     """
 
     hosts: values.HostList
@@ -50,6 +52,12 @@ class ClusterSettings:
     spare_groups: values.HostGroups = Field(default_factory=dict, validation_alias="SPARE_HOSTS")
     meters: Meters = Field(default_factory=dict, validation_alias="POWER_METERS")
     slurm: HostsOfSlurm = Field(default=None, validation_alias="HOSTS")
+    kubernetes: HostsOfKubernetes = Field(default=None, validation_alias="HOSTS")
+
+    @property
+    def scheduler(self) -> str:
+        """Who names the hosts, as a user calls it; empty where they are listed."""
+        return "Slurm" if self.slurm else "Kubernetes" if self.kubernetes else ""
 
     def hosts_of(self, vendor: str) -> tuple[str, ...]:
         """The hosts that a case of this vendor is planned for."""
@@ -91,6 +99,7 @@ class RunSettings:
     runtime: values.Runtime = "docker"
     container_engine: values.Engine = "docker"
     process_python: values.Program = "python3"
+    process_setup: values.OptionalPath = ""
     checkpoint_path: values.OptionalPath = ""
     image_distribution: values.Distribution = "stream"
     image_registry: values.Registry = ""

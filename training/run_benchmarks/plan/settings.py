@@ -41,6 +41,7 @@ def read_run_settings(reader: Reader, training_dir: Path, log_path: Path | None)
     _check_writable(run.log_path, reader, log_path, training_dir)
     _check_registry(reader)
     _check_import_path(run, reader)
+    _check_setup(run, reader)
     if run.uses_images and os.environ.get(IN_CONTAINER):
         message = (
             f"would start containers, and {IN_CONTAINER} of the environment says that this is inside one"
@@ -127,6 +128,16 @@ def _check_registry(reader: Reader) -> None:
     if given.get("IMAGE_DISTRIBUTION") == "registry" and not given.get("IMAGE_REGISTRY"):
         remedy = 'add IMAGE_REGISTRY = "host:port/path", or choose another IMAGE_DISTRIBUTION (build, stream)'
         reader.problem("IMAGE_DISTRIBUTION", "needs a registry, and IMAGE_REGISTRY is not set", remedy)
+
+
+def _check_setup(run: RunSettings, reader: Reader) -> None:
+    if run.process_setup and run.uses_images:
+        remedy = (
+            'set RUNTIME = "process"; what containers need is a layer of their image, or a variable of theirs'
+        )
+        reader.problem(
+            "PROCESS_SETUP", "is for plain processes, and RUNTIME has images", remedy, run.process_setup
+        )
 
 
 # ---- vendors

@@ -12,6 +12,7 @@ from pydantic.dataclasses import dataclass as model
 
 from run_benchmarks.plan import values
 from run_benchmarks.plan.command_words import NUMBER
+from run_benchmarks.plan.kubernetes import ResourceName
 
 
 @model(frozen=True)
@@ -41,6 +42,7 @@ class Vendor:
 
     plugin: framework -> the Python module that makes the devices known to it; none where the framework knows them.
     ragged_attention: the frameworks that have attention for rows as they lie, without padding, on these devices.
+    kubernetes_resource: of which its device plug-in for Kubernetes gives a pod one for each device; empty for none.
     container_options: as an argv; a word with `{n}` stands for as many as a node has ranks, with their numbers from 0.
     """
 
@@ -54,6 +56,7 @@ class Vendor:
     plugin: values.Plugins = Field(default_factory=dict)
     ragged_attention: values.Texts = ()
     container_options: values.Options = ()
+    kubernetes_resource: ResourceName = ""
     chips: dict[str, Chip] = Field(default_factory=dict)
     described: bool = True
 

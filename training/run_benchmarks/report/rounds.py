@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,13 @@ from run_benchmarks.report.curves import LONGEST_NAME, Curves
 from run_benchmarks.report.power_tables import power_table, reconciliation_rows
 from run_benchmarks.report.round_charts import device_charts, devices_of, time_of, training_charts
 from run_benchmarks.report.samples import NodeSamples, read_samples
-from run_benchmarks.report.search.section import search_view
+from run_benchmarks.report.search.section import log_of, search_view
 from run_benchmarks.report.tables import bar, flat_fields, heat_maps, inventory, time_in_script
 from run_benchmarks.report.trust_tables import disturbance_rows, monitor_rows, straggler_rows
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.rank_logs import RankLog
 from run_benchmarks.results.round_result import RoundResult
+from run_benchmarks.results.search.of_round import bounds_of
 from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.summary import to_be_read
 from utils.errors import FlagPerfError
@@ -64,6 +66,9 @@ def round_view(
         folders = [folder / name for name in map(node_folder_name, result.hosts, count())]
         nodes = read_samples(folders, result.clocks)
     curves, left_out = curves_in(result, folder, case)
+    search = log_of(result, _node_folder(result, folder) if folder else None)
+    for event in bounds_of(search) if search else ():  # which may have begun in an earlier run
+        curves.take(replace(event, time_ms=max(event.time_ms, curves.first_ms or 0)))
     curves.metric = hide(curves.metric)
     devices = devices_of(nodes, labels, hide)
     time = time_of(curves, devices, _round_s(result))
@@ -78,7 +83,7 @@ def round_view(
     return {
         "result": result,
         "anchor": f"round-{result.case}-{result.round}",
-        "search": search_view(result, _node_folder(result, folder) if folder else None, hide),
+        "search": search_view(result, search, hide) if search else None,
         "charts": list(map(chart, charts)),
         "phases": list(dict.fromkeys(each.kind for each in time.phases)) if time else [],
         "heat_maps": list(heat_maps(devices, time, result)),

@@ -149,7 +149,7 @@ def judge_logs(
     unproved = "" if failure else unproved_in(case, logs.events, values, seen.continue_from)
     rules = rules_of(
         logs.events,
-        case.differs,
+        search.differs if search else case.differs,
         case.extern,
         own_script=own_script,
         vendors_case=case.vendors_folder,

@@ -16,6 +16,7 @@ from run_benchmarks.runtimes.base import Runtime, UnitState
 from run_benchmarks.runtimes.process import OLDEST_PYTHON
 from run_benchmarks.stages.clock import NoTimeError, read_clock
 from run_benchmarks.stages.network import interface_to, peer_of
+from run_benchmarks.stages.process_setup import SEE_S, in_setup, see_setup
 from run_benchmarks.stages.readings import Readings
 from run_benchmarks.stages.work_folder import SEE, in_work_folder
 from run_benchmarks.transports.base import Completed, Transport
@@ -240,9 +241,9 @@ async def software(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
         return None
     names = sorted({MONITOR_MODULE, *(name for case in use.cases for name in _required_modules(case))})
     oldest = DRIVER_PYTHON if any(case.files.script == DRIVER_SCRIPT for case in use.cases) else OLDEST_PYTHON
-    done = await use.transport.run(
-        [plan.run.process_python, "-c", LACKING.format(oldest=oldest), *names], timeout=QUICK_S
-    )
+    await see_setup(plan.run, use.transport)
+    program = (plan.run.process_python, "-c", LACKING.format(oldest=oldest), *names)
+    done = await use.transport.run((*in_setup(plan.run), *program), timeout=QUICK_S + SEE_S)
     missing = list(filter(None, done.stdout.splitlines()))
     if not done.ok or missing:
         detail = f"{plan.run.process_python} lacks {', '.join(missing)}" if missing else done.last_lines(1)

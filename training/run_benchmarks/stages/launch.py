@@ -11,6 +11,7 @@ from run_benchmarks.plan.monitors import intervals_of
 from run_benchmarks.plan.records import CasePlan, Plan, RunSettings
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit
 from run_benchmarks.stages.checkpoints import checkpoint_folders
+from run_benchmarks.stages.process_setup import in_setup
 from utils.case_form import ROLES_TOKEN
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
 from utils.parameters import ROUND
@@ -72,6 +73,7 @@ class Launch:
         log = f"{inside.node}/start_{case.settings.framework_name}_task.log"
         job = self._job(inside, case)
         argv = (
+            *in_setup(self.plan.run),
             "bash",
             "-c",
             TASK_SHELL,
@@ -113,7 +115,14 @@ class Launch:
             name=unit_name(self.run, node, "monitor"),
             labels=unit_labels(self.run, node, "monitor"),
             image=self.image,
-            argv=(*_ended_in_time(node.case), self.runtime.python, "-m", "utils.monitors", *options),
+            argv=(
+                *in_setup(self.plan.run),
+                *_ended_in_time(node.case),
+                self.runtime.python,
+                "-m",
+                "utils.monitors",
+                *options,
+            ),
             mounts=(*inside.mounts[:2], *(Mount(path, f"/host{path}") for path in MONITOR_READS)),
             options=self._options(node.case)[0],  # no source of it needs a secret
             tree=inside.tree(""),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from utils.numbers import rate
+from utils.parameters import MeasurementSettings
 from utils.search.events import (
     MOST_EVENTS,
     Epoch,
@@ -23,8 +24,6 @@ from utils.search.events import (
     TrialStart,
     Worker,
 )
-
-KIND = "measure"
 
 
 @dataclass
@@ -69,9 +68,29 @@ class Span:
     trial: TrialStart | None = None
     state: str = ""
 
+
+class Spans(list[Span]):
+    """Spans one behind the other; the sum of those that have ended is kept, as it is asked for at each event."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ended_s = 0.0
+
+    @property
+    def open(self) -> Span | None:
+        """The last one, where it goes on."""
+        return self[-1] if self and self[-1].end_s is None else None
+
+    def end(self, time_s: float, state: str = "") -> None:
+        """The last one ends, where it goes on."""
+        span = self.open
+        if span:
+            span.end_s, span.state = max(span.start_s, time_s), state
+            self._ended_s += span.end_s - span.start_s
+
     def seconds(self, now_s: float) -> float:
-        """Its length until now."""
-        return max(0.0, (now_s if self.end_s is None else min(self.end_s, now_s)) - self.start_s)
+        """All of them together until now, which is behind the ends of those that have ended."""
+        return self._ended_s + (max(0.0, now_s - self.open.start_s) if self.open else 0.0)
 
 
 @dataclass
@@ -79,18 +98,18 @@ class OfWorker:
     """A worker: what was heard of it last, when it was there, and when it worked on which trial."""
 
     last: Worker
-    there: list[Span] = field(default_factory=list)
-    worked: list[Span] = field(default_factory=list)
+    there: Spans = field(default_factory=Spans)
+    worked: Spans = field(default_factory=Spans)
 
     @property
     def is_there(self) -> bool:
         """Whether it has joined and was not lost since, nor left."""
-        return bool(self.there) and self.there[-1].end_s is None
+        return self.there.open is not None
 
     @property
     def trial(self) -> TrialStart | None:
         """What it works on."""
-        return self.worked[-1].trial if self.worked and self.worked[-1].end_s is None else None
+        return self.worked.open.trial if self.worked.open else None
 
 
 @dataclass
@@ -136,9 +155,9 @@ class Account:
     def _worker(self, record: Worker) -> None:
         worker = self.workers.setdefault(record.worker, OfWorker(record))
         worker.last = record
-        if worker.is_there and record.state in ("lost", "left"):
-            worker.there[-1].end_s = record.time_s
-        elif not worker.is_there and record.state in ("joined", "back"):
+        if record.state in ("lost", "left"):
+            worker.there.end(self._until(record.time_s))
+        elif not worker.is_there:
             worker.there.append(Span(record.time_s))
 
     def _trial_start(self, record: TrialStart) -> None:
@@ -172,8 +191,12 @@ class Account:
         trial, worker = self._of(record), self.workers.get(record.worker)
         if trial:
             trial.end = record
-        if worker and worker.worked:
-            worker.worked[-1].end_s, worker.worked[-1].state = record.time_s, record.state
+        if worker:
+            worker.worked.end(self._until(record.time_s), record.state)
+
+    def _until(self, time_s: float) -> float:
+        """A moment, or the end of the search where that came before."""
+        return min(time_s, self.end.time_s) if self.end else time_s
 
     @property
     def seconds(self) -> float | None:
@@ -202,8 +225,8 @@ class Account:
         there = worked = 0.0
         now_s = self.end.time_s if self.end else self.now_s
         for worker in self.workers.values():
-            there += worker.last.ranks * sum(span.seconds(now_s) for span in worker.there)
-            worked += worker.last.ranks * sum(span.seconds(now_s) for span in worker.worked)
+            there += worker.last.ranks * worker.there.seconds(now_s)
+            worked += worker.last.ranks * worker.worked.seconds(now_s)
         return max(0.0, 1 - worked / there) if there else None
 
     def in_time(self) -> Iterator[tuple[float, int, float]]:
@@ -228,7 +251,7 @@ def finished_values(account: Account) -> dict[str, Any]:
     """
     best, begun_s = account.best, account.start.time_s if account.start else 0.0
     return {
-        "kind": KIND,
+        "kind": MeasurementSettings.kind,
         "e2e_time": account.now_s - begun_s,
         "world_size": account.ranks,
         "precision": ", ".join(account.precisions),

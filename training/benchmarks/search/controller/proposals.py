@@ -22,8 +22,12 @@ SHORTEST_PAUSE_S = 0.2
 
 
 class Facts(Record, frozen=True):
-    """What the controller computes of a proposal; operations are of a sample. edits: each a few words."""
+    """What the controller computes of a proposal; operations are of a sample. edits: each a few words.
 
+    identity: the same of all architectures at no distance from each other.
+    """
+
+    identity: str
     layers: int
     parameters: int
     forward_operations: int
@@ -58,7 +62,7 @@ class Proposals:
         if worker is not None:
             self.promised.pop(worker, None)
         number = self.ledger.value("SELECT coalesce(max(proposal), 0) + 1 FROM proposals")
-        unique = hashlib.sha256(bytes(proposed.architecture) + encode(proposed.hyperparameters))
+        unique = hashlib.sha256(facts.identity.encode() + encode(proposed.hyperparameters))
         texts = encode(proposed).decode(), encode(facts).decode()
         told = Evaluation(
             number,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
+import torch._dynamo  # PyTorch does so with its first optimizer: seconds that are not to be in a trial's time
 from torch import Tensor, nn
 from torch.nn import functional
 

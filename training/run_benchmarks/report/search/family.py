@@ -48,15 +48,14 @@ def family_of(account: Account) -> Family | None:
         parent = chosen[number].start.parent
         children.setdefault(parent if parent in chosen else None, []).append(number)
     places = _places(children)
-    accuracies = [trial.accuracy for trial in chosen.values() if trial.accuracy is not None]
-    least, span = min(accuracies), max(accuracies) - min(accuracies)
+    ranked = sorted(chosen, key=lambda number: chosen[number].accuracy or 0.0)
+    shades = {number: place * (SHADES - 1) // max(1, len(ranked) - 1) for place, number in enumerate(ranked)}
     best = account.best.start.trial if account.best else 0
     generations = 1 + max(column for column, _ in places.values())
     wide = max(NARROWEST_COLUMN, min(WIDEST_COLUMN, WIDTH // generations))
     members = []
     for number, (column, row) in places.items():
         trial = chosen[number]
-        part = ((trial.accuracy or least) - least) / span if span else 1.0
         above = places.get(trial.start.parent or 0)
         members.append(
             Member(
@@ -64,7 +63,7 @@ def family_of(account: Account) -> Family | None:
                 about=_about(trial),
                 x=MARGIN + wide * column,
                 y=MARGIN + ROW * row,
-                shade=round(part * (SHADES - 1)),
+                shade=shades[number],
                 is_best=number == best,
                 parent=(MARGIN + wide * above[0], MARGIN + ROW * above[1]) if above else None,
             )

@@ -12,7 +12,7 @@ from run_benchmarks.report.search.family import family_of, lines_of
 from run_benchmarks.report.search.timeline import timeline_of
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.search.figures import SCORE_UNIT, TERA
-from run_benchmarks.results.search.log import read_search
+from run_benchmarks.results.search.log import SearchLog, read_search
 from run_benchmarks.results.search.of_round import ancestors
 from run_benchmarks.results.search.rules import LEAST_ACCURACY
 from utils.numbers import shown
@@ -27,14 +27,17 @@ BEST_HEADINGS = (
 )  # fmt: skip
 
 
-def search_view(
-    result: RoundResult, folder: Path | None, hide: Callable[[str], str] = str
-) -> dict[str, Any] | None:
-    """What the template shows; None of a round that is no search. folder: the first node's."""
+def log_of(result: RoundResult, folder: Path | None) -> SearchLog | None:
+    """What the controller of a round's search has said; None of a round that is none. folder: the first node's."""
     if result.search is None or folder is None:
         return None
     log = folder / CONTROLLER_LOG
-    account = read_search(log if log.is_file() else folder.parent / FOLLOWED_EVENTS).account
+    return read_search(log if log.is_file() else folder.parent / FOLLOWED_EVENTS)
+
+
+def search_view(result: RoundResult, log: SearchLog, hide: Callable[[str], str] = str) -> dict[str, Any]:
+    """What the template shows."""
+    account = log.account
     family = family_of(account)
     return {
         "outcome": outcome_of(result),

@@ -69,6 +69,5 @@ def _part(span: Span, kind: str, what: str, end_s: float) -> Part:
 
 
 def _waiting(worker: OfWorker, end_s: float) -> str:
-    there = sum(span.seconds(end_s) for span in worker.there)
-    worked = sum(span.seconds(end_s) for span in worker.worked)
+    there, worked = worker.there.seconds(end_s), worker.worked.seconds(end_s)
     return f"{shown(max(0.0, there - worked))} s of {duration(there)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.rank_logs import RankLogs
@@ -13,6 +14,7 @@ from run_benchmarks.results.search.figures import search_figures, series_of
 from run_benchmarks.results.search.log import SearchLog, read_search
 from run_benchmarks.results.search.record import BestTrial, SearchResult
 from run_benchmarks.results.search.rules import broken_rules, is_trial_run, remarks
+from utils.case_form import SEARCH_SECONDS
 from utils.events import Event, EventName
 from utils.figures import Figure, Peak
 from utils.records import Failure, FailureClass, Stage, Verdict
@@ -38,24 +40,23 @@ class RoundSearch:
         """What it comes to."""
         return self.log.account
 
+    @property
+    def differs(self) -> Mapping[str, Any] | None:
+        """What makes it open: as the plan has it, and that it was configured for less than the rules ask."""
+        parameters = self.case.parameters
+        own = {SEARCH_SECONDS: parameters[SEARCH_SECONDS]} if is_trial_run(parameters) else {}
+        return {**(self.case.differs or {}), **own} if own else self.case.differs
+
     def in_place_of(self, logs: RankLogs) -> RankLogs:
         """The ranks' logs, of which what was before the training counts, once; the rest is the controller's to say."""
         before = {event.name: event for event in reversed(logs.events) if event.name in _BEFORE}
-        bounds = list(self._bounds())
+        bounds = list(bounds_of(self.log))
         for phases in logs.phases.values():
             for event in bounds:
                 phases.take(event)
         events = [*sorted(before.values(), key=logs.events.index), *bounds, *self.log.finished]
         finished = {0: len(self.log.finished)} if self.log.finished else {}
         return replace(logs, events=events, finished=finished, met=None)
-
-    def _bounds(self) -> Iterator[Event]:
-        """The first trial's start and the last epoch's end, as those of a training."""
-        starts = [told.time_ms for told in self.log.told if isinstance(told.record, TrialStart)]
-        ends = [told.time_ms for told in self.log.told if isinstance(told.record, Epoch)]
-        if starts and ends:
-            yield Event(EventName.TRAIN_START.value, {}, starts[0])
-            yield Event(EventName.TRAIN_END.value, {}, ends[-1])
 
     def figures(
         self, sampled: Mapping[str, Figure], nodes: int, failure: Failure | None
@@ -98,6 +99,15 @@ class RoundSearch:
             series=tuple(series_of(account)),
             best=_best(account, account.best),
         )
+
+
+def bounds_of(log: SearchLog) -> Iterator[Event]:
+    """The first trial's start and the last epoch's end, as those of a training."""
+    starts = [told.time_ms for told in log.told if isinstance(told.record, TrialStart)]
+    ends = [told.time_ms for told in log.told if isinstance(told.record, Epoch)]
+    if starts and ends:
+        yield Event(EventName.TRAIN_START.value, {}, starts[0])
+        yield Event(EventName.TRAIN_END.value, {}, ends[-1])
 
 
 def search_of(case: PlannedCase, folders: Sequence[Path], followed: Path | None) -> RoundSearch | None:

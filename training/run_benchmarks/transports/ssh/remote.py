@@ -11,26 +11,12 @@ from dataclasses import dataclass
 import asyncssh
 
 from run_benchmarks.transports.base import TransportError
+from run_benchmarks.transports.groups import END
 
 # sshd gives each command a session and process group of its own, but nothing ends them when the connection
 # goes, or when the client closes the channel. So the group's number is printed first; a second command can
 # then end it. $0: a word that marks that line, since a login shell may print what it likes before it.
 START = r"""read -r _ _ _ _ group _ </proc/$$/stat; printf '\n%s %s\n' "$0" "$group"; exec "$@" """.strip()
-# $1: the group. SIGTERM, up to two seconds of grace, SIGKILL. A zombie does not count as alive: it may wait
-# long for its parent. In /proc/PID/stat the state, the parent and the group follow the name in parentheses.
-END = r"""group=$1
-alive() {
-  for stat in /proc/[0-9]*/stat; do
-    { read -r line <"$stat"; } 2>/dev/null || continue
-    set -- ${line##*\) }
-    [ "$3" = "$group" ] && [ "$1" != Z ] && return 0
-  done
-  return 1
-}
-for signal in TERM KILL; do
-  kill -s "$signal" -- "-$group" 2>/dev/null || exit 0
-  for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do alive || exit 0; sleep 0.1; done
-done"""
 LONGEST_NUMBER = 10  # digits of a process group's
 NOISE_BYTES = 2**16  # what a login shell may print before the mark
 

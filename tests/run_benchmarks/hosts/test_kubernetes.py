@@ -1,0 +1,291 @@
+"""Pods as hosts: the real kubectl, and an API server that is a fake; its pods are this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from run_benchmarks.hosts import open_allocator
+from run_benchmarks.hosts.base import Allocation, AllocationError
+from run_benchmarks.hosts.kubernetes import allocator, ends, pending
+from run_benchmarks.hosts.kubernetes.allocator import KubernetesHosts
+from run_benchmarks.left_behind import remove_run, survey
+from run_benchmarks.plan.kubernetes import KubernetesSettings
+from run_benchmarks.plan.records import Plan
+from run_benchmarks.transports.base import TransportError
+from tests.fakes import kubelets
+from tests.fakes.kubelets import Processes
+from tests.fakes.kubernetes_api import KubernetesApi
+from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
+from tests.run_benchmarks.process_table import pids_with
+from tests.run_benchmarks.transports.conftest import eventually, need_kubectl
+from utils.records import FailureClass, Verdict
+
+UID = "run20261127230000-abcdef"
+CASE = "toy:pytorch:X1:2:1:1"
+CLUSTER = 'HOSTS = kubernetes(namespace="bench", image="registry.local/toy:1", pending_limit=20)\n'
+LIMIT_S = 60.0
+
+
+@pytest.fixture
+def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubernetesApi]:
+    """A cluster that this process's kubectl finds; what the pods are told with goes to the test's own folder."""
+    need_kubectl()
+    monkeypatch.setattr(allocator, "ALIVE", str(tmp_path / "alive"))
+    for module, name in ((pending, "LOOK_S"), (pending, "NO_PODS_S"), (ends, "WATCH_S")):
+        monkeypatch.setattr(module, name, 0.1)
+    with KubernetesApi(Processes()).serving() as cluster:
+        monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig(tmp_path / "kubeconfig")))
+        yield cluster
+
+
+def tree_with(tmp_path: Path, cluster: str = CLUSTER, test: str = "") -> Tree:
+    tree = make_tree(tmp_path)
+    cases = TEST_CONF.replace("toy:pytorch:X1:1:2:1", CASE)
+    tree.configure(cluster_conf=cluster, test_conf=f'{cases}RUNTIME = "process"\n{test}')
+    return tree
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return tree_with(tmp_path).load()
+
+
+def on_pods(plan: Plan, work: Callable[[Allocation], Awaitable[Any]], **settings: Any) -> Any:
+    """What `work` gives on the pods that the plan's case gets; `settings` in the place of the plan's own."""
+
+    async def scenario() -> Any:
+        assert plan.cluster.kubernetes
+        cluster = replace(plan.cluster, kubernetes=replace(plan.cluster.kubernetes, **settings))
+        hosts = open_allocator(replace(plan, cluster=cluster), UID)
+        async with hosts.acquire(plan.cases[0]) as allocation:
+            return await work(allocation)
+
+    return asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+
+
+async def nothing(allocation: Allocation) -> None:
+    """The pods are there, and that is all."""
+
+
+def test_a_case_gets_pods_by_rank_and_gives_them_back(api: KubernetesApi, plan: Plan, tmp_path: Path) -> None:
+    async def look(allocation: Allocation) -> list[str]:
+        assert api.of_kind("jobs") and api.of_kind("services") and len(api.of_kind("pods")) == 2
+        await eventually((tmp_path / "alive").exists)
+        record = await allocation.tenure.record() if allocation.tenure else None
+        assert record and record.nodes == ("node-0", "node-1")
+        done = [await host.transport.run(["echo", "it runs"]) for host in allocation.hosts]
+        return [
+            f"{host.name} {host.address} {each.stdout}"
+            for host, each in zip(allocation.hosts, done, strict=True)
+        ]
+
+    first, second = on_pods(plan, look)
+    job = first.split()[1].partition(".")[2]
+    assert first == f"node-0 {job}-0.{job} it runs\n" and second == f"node-1 {job}-1.{job} it runs\n"
+    assert job.startswith(f"flagperf-{UID}-")
+    assert not api.objects
+
+
+@pytest.mark.parametrize("work", [nothing, "fails", "is cancelled"])
+def test_nothing_stays_on_any_way_out(api: KubernetesApi, plan: Plan, work: Any) -> None:
+    async def fail(allocation: Allocation) -> None:
+        raise RuntimeError("the round breaks")
+
+    async def hang(allocation: Allocation) -> None:
+        asyncio.current_task().cancel()  # type: ignore[union-attr]
+        await asyncio.sleep(60)
+
+    with suppress(RuntimeError, asyncio.CancelledError):
+        on_pods(
+            plan, {"fails": fail, "is cancelled": hang}.get(work, work) if isinstance(work, str) else work
+        )
+    assert api.applied and not api.objects
+
+
+@pytest.mark.parametrize(
+    ("status", "limit", "said"),
+    [
+        (kubelets.unschedulable("0/3 nodes are available: 3 Insufficient nvidia.com/gpu."), 1.0,
+         "still pending after 1 s: Unschedulable: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu"),
+        (kubelets.pending("InvalidImageName", "couldn't parse image"), 60.0,
+         "its pods cannot start: InvalidImageName: couldn't parse image"),
+        (kubelets.pending("ImagePullBackOff", "manifest unknown"), 60.0,
+         "the image cannot be pulled: ImagePullBackOff: manifest unknown"),
+    ],
+)  # fmt: skip
+def test_pods_that_never_start_are_refused_in_the_clusters_words(
+    api: KubernetesApi, plan: Plan, monkeypatch: pytest.MonkeyPatch, status: Any, limit: float, said: str
+) -> None:
+    monkeypatch.setattr(pending, "PULL_PATIENCE_S", 0.5)
+    api.kubelet = Processes(status)
+    with pytest.raises(AllocationError) as refused:
+        on_pods(plan, nothing, pending_limit=limit)
+    assert said in str(refused.value) and refused.value.remedy
+    assert refused.value.failure_class is FailureClass.HOSTS_NOT_ACQUIRED
+    assert not api.of_kind("jobs") and not api.of_kind("pods")
+
+
+def test_a_job_that_may_make_no_pods_is_refused_by_its_event(api: KubernetesApi, plan: Plan) -> None:
+    api.forbidden_pods = 'violates PodSecurity "restricted:latest": runAsNonRoot != true'
+    with pytest.raises(AllocationError, match="violates PodSecurity"):
+        on_pods(plan, nothing)
+
+
+def test_pods_with_two_images_are_no_hosts_of_one_round(api: KubernetesApi, plan: Plan) -> None:
+    class Moved(Processes):
+        def start(self, pod: Any) -> Any:
+            status = super().start(pod)
+            status["containerStatuses"][0]["imageID"] = f"toy@sha256:{pod['spec']['nodeName']}"
+            return status
+
+    api.kubelet = Moved()
+    with pytest.raises(AllocationError, match="different images: node-0 toy@sha256:node-0, node-1"):
+        on_pods(plan, nothing)
+
+
+def failed(reason: str, **more: Any) -> dict[str, Any]:
+    return {"phase": "Failed", "reason": reason, "message": f"it was {reason}", **more}
+
+
+DISRUPTED = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "PreemptionByScheduler",
+    "message": "for another",
+}
+KILLED = {"state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+ENDS = [
+    (failed("Evicted"), FailureClass.ALLOCATION_PREEMPTED, Verdict.FAILED),
+    ({**kubelets.running(), "conditions": [DISRUPTED]}, FailureClass.ALLOCATION_PREEMPTED, Verdict.FAILED),
+    (
+        {"phase": "Failed", "containerStatuses": [KILLED]},
+        FailureClass.ALLOCATION_OUT_OF_MEMORY,
+        Verdict.FAILED,
+    ),
+    (failed("NodeLost"), FailureClass.NODE_FAILED, Verdict.UNREACHABLE),
+    ({"phase": "Unknown"}, FailureClass.NODE_FAILED, Verdict.UNREACHABLE),
+    (failed("DeadlineExceeded"), FailureClass.ALLOCATION_TIME_LIMIT, Verdict.TIMED_OUT),
+    ({"phase": "Succeeded"}, FailureClass.ALLOCATION_ENDED, Verdict.FAILED),
+    (None, FailureClass.ALLOCATION_CANCELLED, Verdict.FAILED),
+]
+
+
+@pytest.mark.parametrize(("status", "kind", "verdict"), ENDS)
+def test_a_pod_that_is_lost_has_its_class_and_its_evidence(
+    api: KubernetesApi, plan: Plan, status: Any, kind: FailureClass, verdict: Verdict
+) -> None:
+    async def lose(allocation: Allocation) -> Any:
+        pod = api.of_kind("pods")[1]
+        if status is None:
+            api.delete("pods", pod["metadata"]["name"])
+        else:
+            pod["status"] = status
+        assert allocation.tenure
+        end = await allocation.tenure.end()
+        assert (await allocation.tenure.record()).state == kind.value
+        if status is None:
+            with pytest.raises(TransportError, match="contact was lost"):
+                await allocation.hosts[1].transport.run(["true"])
+        return end
+
+    end = on_pods(plan, lose)
+    assert (end.failure_class, end.verdict, end.is_over) == (kind, verdict, True)
+    assert "-1-x7k2p" in end.evidence and kind.value in end.remedy
+    assert end.host == ("node-1" if kind is FailureClass.NODE_FAILED else "")
+
+
+def test_a_controller_that_takes_a_round_up_finds_its_pods_again(api: KubernetesApi, plan: Plan) -> None:
+    async def scenario() -> None:
+        case = plan.cases[0]
+        async with open_allocator(plan, UID).acquire(case) as first:
+            made = len(api.applied)
+            again = replace(case, hosts=tuple(host.name for host in first.hosts))
+            async with open_allocator(plan, UID).acquire(again) as second:
+                assert [host.name for host in second.hosts] == ["node-0", "node-1"]
+                assert len(api.applied) == made
+        with pytest.raises(AllocationError, match="no pods of this run any more"):
+            async with open_allocator(plan, UID).acquire(again):
+                pass
+
+    asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+
+
+def test_no_pod_comes_to_a_node_that_failed(api: KubernetesApi, plan: Plan) -> None:
+    async def scenario() -> None:
+        hosts = open_allocator(plan, UID)
+        hosts.avoid("node-7")
+        async with hosts.acquire(plan.cases[0]):
+            pass
+
+    asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+    (job,) = (each for each in api.applied if each["kind"] == "Job")
+    (term,) = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]["nodeSelectorTerms"]
+    assert term == {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["node-7"]}]}
+
+
+def test_what_a_run_has_left_is_found_and_removed(api: KubernetesApi, plan: Plan) -> None:
+    async def scenario() -> None:
+        async with open_allocator(plan, UID).acquire(plan.cases[0]):
+            left = (await survey(plan.cluster, plan.run)).of_run(UID)["Kubernetes"]
+            assert left.running and len(left.units) == 2
+            removed = await remove_run(plan.cluster, plan.run, UID)
+            assert len(removed["Kubernetes"]) == 2 and not api.objects
+
+    asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+
+
+def test_the_pods_of_a_job_that_is_there_are_kept_to_the_runs_end(api: KubernetesApi, plan: Plan) -> None:
+    async def scenario() -> None:
+        assert plan.cluster.kubernetes
+        async with open_allocator(plan, UID).acquire(plan.cases[0]):
+            (job,) = api.of_kind("jobs")
+            name = job["metadata"]["name"]
+            hosts = KubernetesHosts(KubernetesSettings(namespace="bench", job=name), "another")
+            for _ in range(2):
+                async with hosts.acquire(plan.cases[0]) as allocation:
+                    assert len(allocation.hosts) == 2
+                assert api.of_kind("jobs")
+            await hosts.close()
+            assert not api.objects
+            assert ("DELETE", f"/apis/batch/v1/namespaces/bench/jobs/{name}") in api.requests
+
+    asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+
+
+def test_a_lost_connection_is_no_end_of_a_command(api: KubernetesApi, plan: Plan) -> None:
+    mark = f"{secrets.randbelow(10**9) + 10**9}"  # seconds, by which the command is found
+
+    async def cut(allocation: Allocation) -> None:
+        running = asyncio.ensure_future(allocation.hosts[0].transport.run(["sleep", mark]))
+        await eventually(lambda: bool(pids_with(mark)))
+        await asyncio.to_thread(api.cut)
+        with pytest.raises(TransportError, match="contact was lost"):
+            await running
+        for pid in pids_with(mark):
+            os.kill(pid, signal.SIGKILL)
+
+    on_pods(plan, cut)
+
+
+def test_nothing_of_a_command_stands_in_a_request(api: KubernetesApi, plan: Plan) -> None:
+    """The API server writes what it is asked for into its audit log, and proxies keep URLs short."""
+
+    async def ask(allocation: Allocation) -> None:
+        done = await allocation.hosts[0].transport.run(["echo", "x" * 100_000, "a-word-of-mine"])
+        assert done.stdout.endswith("a-word-of-mine\n")
+
+    on_pods(plan, ask)
+    assert api.commands and not any("a-word-of-mine" in each for each in api.commands)
+    assert max(map(len, api.commands)) < 1500

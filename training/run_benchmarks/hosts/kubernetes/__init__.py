@@ -1,0 +1,1 @@
+"""Hosts that are pods of Kubernetes: everything that knows its words, but for `kubectl` itself."""

@@ -1,0 +1,120 @@
+"""The pods of an Indexed Job as a round's hosts: made when it begins, deleted when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from run_benchmarks.hosts.base import Allocation, AllocationError, Host
+from run_benchmarks.hosts.kubernetes.ends import PodTenure
+from run_benchmarks.hosts.kubernetes.manifests import ALIVE, KINDS, LABEL_JOB, Workers
+from run_benchmarks.hosts.kubernetes.pending import Pending
+from run_benchmarks.names import LABEL_RUN
+from run_benchmarks.plan.kubernetes import KubernetesSettings
+from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.stages.fan_out import on_all
+from run_benchmarks.transports.base import CommandError
+from run_benchmarks.transports.kubectl import KubectlTransport
+from run_benchmarks.transports.kubectl.client import Kubectl
+from run_benchmarks.transports.kubectl.pods import Pod
+
+BEATS, TOUCH_S = 5, 30.0  # so often within the time after which a pod ends: some may fail
+DELETE_S = 45.0  # a pod has half a minute to end
+
+
+class KubernetesHosts:
+    """Pods of a job for each round or, where the settings name a job, of that one for the whole run.
+
+    Args:
+        run: the uid of the run, by which what it makes is labelled, and found again by a controller that takes it up.
+        workers: the manifests of a case under a name.
+    """
+
+    standing: tuple[Host, ...] = ()
+
+    def __init__(
+        self,
+        settings: KubernetesSettings,
+        run: str,
+        workers: Callable[[CasePlan, str], Workers] | None = None,
+    ) -> None:
+        self._settings, self._run, self._workers = settings, run, workers
+        self._kubectl = Kubectl(settings.namespace, settings.context)
+        job, self._avoided = settings.job, set[str]()
+        self._selector = f"{LABEL_JOB}={job}" if job else f"{LABEL_RUN}={run}"
+        by_name = [f"{kind}/{job}" for kind in KINDS]
+        self._all = by_name if job else [",".join(KINDS), f"--selector={self._selector}"]
+
+    def planned(self, case: CasePlan) -> tuple[Host, ...]:
+        """None: Kubernetes names them."""
+        return ()
+
+    def avoid(self, host: str) -> None:
+        """Let no further pod come to this node."""
+        self._avoided.add(host)
+
+    @asynccontextmanager
+    async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+        """The pods of a job: those that are there, where the round had some before it was taken up."""
+        keeping: asyncio.Task[None] | None = None
+        try:
+            job, pods = await self._job_and_pods(case)
+            hosts = hosts_of(pods, job, self._kubectl)
+            LOGGER.info(f"Kubernetes' job {job} runs on {', '.join(host.name for host in hosts)}")
+            keeping = asyncio.create_task(_keep(hosts, self._settings.abandoned_after / BEATS))
+            yield Allocation(hosts, PodTenure(self._kubectl, job, self._selector, pods))
+        finally:
+            if keeping:
+                keeping.cancel()
+            if not self._settings.job:
+                await self.close()
+
+    async def close(self) -> None:
+        """Delete what was made for the run, and wait until it is gone. Idempotent."""
+        await self._kubectl.remove(*self._all, wait_s=DELETE_S)
+
+    async def _job_and_pods(self, case: CasePlan) -> tuple[str, tuple[Pod, ...]]:
+        """A job, with its pods by their index, all of which run."""
+        count, limit_s = case.settings.nnodes, self._settings.pending_limit
+        try:
+            job = await self._job_for(case)
+            return job, await Pending(self._kubectl, job, self._selector, count, limit_s).ready()
+        except CommandError as error:
+            raise AllocationError(error.message, where=error.where, remedy=error.remedy) from error
+
+    async def _job_for(self, case: CasePlan) -> str:
+        """The name of the job whose pods the round gets."""
+        if self._settings.job:
+            return self._settings.job
+        if case.hosts:
+            pods = await self._kubectl.pods(self._selector)
+            if pods:
+                return pods[0].job
+            message = "there are no pods of this run any more"
+            raise AllocationError(message, where="Kubernetes", remedy="begin the run anew")
+        assert self._workers  # noqa: S101 - for mypy: none are needed to delete what there is
+        await self.close()  # what a controller that has died had asked for
+        name = f"flagperf-{self._run}-{secrets.token_hex(2)}"
+        await self._kubectl.apply(self._workers(case, name).manifests(self._avoided))
+        return name
+
+
+def hosts_of(pods: Sequence[Pod], job: str, kubectl: Kubectl) -> tuple[Host, ...]:
+    """The pods as hosts: named by their nodes or, where two are on one, by themselves too."""
+    nodes = [pod.spec.node_name or pod.name for pod in pods]
+    alone = len(set(nodes)) == len(nodes)
+    names = [node if alone else f"{node}.{pod.index}" for node, pod in zip(nodes, pods, strict=True)]
+    return tuple(
+        Host(name, f"{job}-{pod.index}.{job}", KubectlTransport(name, pod.name, kubectl))
+        for name, pod in zip(names, pods, strict=True)
+    )
+
+
+async def _keep(hosts: Sequence[Host], every_s: float) -> None:
+    """Say to every pod, all the while, that there is a controller."""
+    while True:
+        await on_all(hosts, lambda host: host.transport.run(["touch", ALIVE], timeout=TOUCH_S))
+        await asyncio.sleep(every_s)
