@@ -63,8 +63,8 @@ class ImageFileRuntime(ProcessRuntime):
         """The command that runs the unit's in its image, and its variables, whose values stand nowhere else.
 
         Args:
-            unit: all its variables are `secrets`, all its mounts `mounts`. The container needs its marks too (`marks_of`),
-                by which what has lost its parent is found; the command finds them in its own environment.
+            unit: all its variables are `secrets`, all its mounts `mounts`. The container needs the marks, too, by which
+                what has lost its parent is found (`marks_of`); the command has them in its own environment.
             folder: of the unit on its host; it goes with it.
         """
 
