@@ -68,10 +68,6 @@ class Tenure(Protocol):
         """
         ...
 
-    async def close(self) -> None:
-        """Let go of what this holds; the hosts are given back by who asked for them."""
-        ...
-
     async def record(self) -> GrantedJob:
         """What the scheduler says of the allocation now, also after its end."""
         ...
