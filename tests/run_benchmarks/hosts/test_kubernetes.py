@@ -92,7 +92,7 @@ def test_a_case_gets_pods_by_rank_and_gives_them_back(api: KubernetesApi, plan: 
     first, second = on_pods(plan, look)
     job = first.split()[1].partition(".")[2]
     assert first == f"node-0 {job}-0.{job} it runs\n" and second == f"node-1 {job}-1.{job} it runs\n"
-    assert job.startswith("flagperf-20261127230000-abcdef-")
+    assert job.startswith(f"flagperf-{UID}-")
     assert not api.objects
 
 
