@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks import unused
 from run_benchmarks.plan_view import plan_lines
 from tests.fakes import apptainer
 from tests.fakes.container_engine import FakeEngineHost, fake_engine
@@ -52,6 +53,21 @@ def test_a_case_trains_in_a_file_and_leaves_nothing_but_that(run: WholeRun) -> N
     assert (logs / "rank0.out.log").is_file() and (logs / "mem_monitor.log").stat().st_size > 0, (
         "both units ran"
     )
+
+
+def test_what_stays_is_listed_and_goes_when_no_run_needs_it(
+    run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run.main() == 0
+    (image,) = (run.host / "images").glob("*.sif")
+    capsys.readouterr()
+    assert run.main("cleanup") == 0
+    assert f"image {image.name}, " in (shown := capsys.readouterr().out), shown
+    assert "kept: a run of today's configuration would use it" in shown
+    run.tree.write("acme/docker_image/pytorch/Dockerfile", "FROM another\n")
+    monkeypatch.setattr(unused, "DAY_S", 0)
+    assert run.main("cleanup", "--unused", "--yes") == 0
+    assert list((run.host / "images").iterdir()) == []
 
 
 def test_the_plan_shows_how_it_will_be(run: WholeRun) -> None:
