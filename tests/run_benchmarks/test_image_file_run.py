@@ -11,6 +11,8 @@ import pytest
 
 from run_benchmarks import unused
 from run_benchmarks.plan_view import plan_lines
+from run_benchmarks.runtimes.base import UnitState
+from run_benchmarks.runtimes.process import ProcessRuntime
 from tests.fakes import apptainer
 from tests.fakes.container_engine import FakeEngineHost, fake_engine
 from tests.lab.requirements import why_not
@@ -21,6 +23,11 @@ SETTINGS = """
 RUNTIME = "apptainer"
 CONTAINER_ENGINE = "{engine}"
 """
+
+
+async def no_units(*_: object) -> tuple[UnitState, ...]:
+    """FAKE: units of other tests, which run on this machine at the same time, keep what is on it."""
+    return ()
 
 
 @pytest.fixture
@@ -60,6 +67,7 @@ def test_what_stays_is_listed_and_goes_when_no_run_needs_it(
 ) -> None:
     assert run.main() == 0
     (image,) = (run.host / "images").glob("*.sif")
+    monkeypatch.setattr(ProcessRuntime, "list_units", no_units)
     capsys.readouterr()
     assert run.main("cleanup") == 0
     assert f"image {image.name}, " in (shown := capsys.readouterr().out), shown
