@@ -43,14 +43,12 @@ class Proposals:
     settings: SearchSettings
     promised: dict[int, float] = field(default_factory=dict)
 
-    def parent_of(self, proposed: Proposed) -> Proposed | None:
-        """The proposal of the parent; None where there is no parent.
+    def parent_of(self, proposed: Proposed) -> Proposed:
+        """The proposal that its parent is of.
 
         Raises:
             RefuseError: no such trial has come to an accuracy.
         """
-        if proposed.parent is None:
-            return None
         query = "SELECT proposed FROM proposals WHERE trial = ? AND accuracy IS NOT NULL"
         row = self.ledger.row(query, proposed.parent)
         if row is None:
