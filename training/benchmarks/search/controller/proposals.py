@@ -105,6 +105,12 @@ class Proposals:
             *("queued" if is_again else "ended", accuracy, encode(told).decode(), self._change(), proposal),
         )
 
+    def refuse_strange(self) -> None:
+        """msgspec's error for texts of the state that are not what this class writes."""
+        for row in self.ledger.rows("SELECT told, facts, proposed FROM proposals"):
+            for column, kind in (("told", Evaluation), ("facts", Facts), ("proposed", Proposed)):
+                msgspec.json.decode(row[column], type=kind)
+
     def _is_wanted(self, worker: int) -> bool:
         """One is kept ready for each worker, and no more: what is proposed later knows more."""
         now_s = self.ledger.now_s
