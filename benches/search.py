@@ -238,9 +238,11 @@ def main() -> int:
     options = parser.parse_args()
     if options.controller:
         return control(options.controller[0], int(options.controller[1]), options)
+    trial_s = TRIAL_S / FASTER
+    if options.seconds < 2 * trial_s:
+        parser.error(f"--seconds: {2 * trial_s:g} at least, for every worker to have a second trial")
     allow_open_files(options.workers)
     rate, p99_s, _ = shown("trained in no time", conducted(options, 0.0), options.seconds)
-    trial_s = TRIAL_S / FASTER
     _, _, wait_s = shown(f"trained for {trial_s:g} s", conducted(options, trial_s), options.seconds)
     figures = {
         "proposals_per_s": round(rate, 1),

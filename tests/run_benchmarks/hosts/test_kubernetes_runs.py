@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from tests.run_benchmarks.transports.conftest import need_kubectl
 from tests.run_benchmarks.whole_run import SCRIPT, WholeRun, make_whole_run
 
 PATIENCE_S = 180.0
-# Trains until it is let go, and has converged then.
+# Trains until it is let go, and has converged then; a test that is killed does not leave it for ever.
 WAITING = SCRIPT.replace(
     "time.sleep(600)",
-    'while not Path(sys.argv[sys.argv.index("--data_dir") + 1], "go").exists(): time.sleep(0.1)',
+    'go, end = Path(sys.argv[sys.argv.index("--data_dir") + 1], "go"), time.monotonic() + 300\n'
+    "    while not go.exists() and time.monotonic() < end: time.sleep(0.1)",
 ).replace('converged=behaviour == "converge"', "converged=True")
 
 
@@ -36,7 +38,8 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubernetesA
         yield cluster
     Path(ALIVE).unlink(missing_ok=True)
     for pid in pids_with(str(tmp_path)):  # what ran in a pod that was deleted
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
