@@ -29,6 +29,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "training")]
 from msgspec import Raw  # noqa: E402
 
 from benchmarks.search.architecture import Images, as_json, parse  # noqa: E402
+from benchmarks.search.controller.architectures import identity_of  # noqa: E402
 from benchmarks.search.controller.conduct import conduct  # noqa: E402
 from benchmarks.search.controller.proposals import Facts  # noqa: E402
 from benchmarks.search.controller.server import allow_open_files, listen  # noqa: E402
@@ -69,7 +70,7 @@ def counted(proposed: Proposed, parent: Proposed | None) -> tuple[Proposed, Fact
     architecture = parse(bytes(proposed.architecture))
     operations = operations_of(architecture)
     size = (len(architecture.layers), architecture.parameters)
-    return proposed, Facts(*size, operations.forward, operations.training, ())
+    return proposed, Facts(identity_of(architecture), *size, operations.forward, operations.training, ())
 
 
 @dataclass
@@ -237,9 +238,11 @@ def main() -> int:
     options = parser.parse_args()
     if options.controller:
         return control(options.controller[0], int(options.controller[1]), options)
+    trial_s = TRIAL_S / FASTER
+    if options.seconds < 2 * trial_s:
+        parser.error(f"--seconds: {2 * trial_s:g} at least, for every worker to have a second trial")
     allow_open_files(options.workers)
     rate, p99_s, _ = shown("trained in no time", conducted(options, 0.0), options.seconds)
-    trial_s = TRIAL_S / FASTER
     _, _, wait_s = shown(f"trained for {trial_s:g} s", conducted(options, trial_s), options.seconds)
     figures = {
         "proposals_per_s": round(rate, 1),

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -66,6 +68,7 @@ class KubernetesApi:
         self.commands: list[str] = []
         self.forbidden_pods = ""  # why the Job controller may make none
         self.sockets: set[WebSocket] = set()
+        self._processes: set[asyncio.subprocess.Process] = set()
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
@@ -101,9 +104,19 @@ class KubernetesApi:
         finally:
             for pod in self.of_kind("pods"):
                 self.kubelet.stop(pod)
+            if self._loop:
+                asyncio.run_coroutine_threadsafe(self._end_all(), self._loop).result(20)
             server.should_exit = server.force_exit = True
             thread.join(20)
             self._socket.close()
+
+    async def _end_all(self) -> None:
+        """End commands whose connection was lost."""
+        for process in list(self._processes):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        while self._processes:
+            await asyncio.sleep(0.05)
 
     def _app(self) -> Starlette:
         places = ("/api/v1/namespaces/{ns}", "/apis/{group}/v1/namespaces/{ns}")
@@ -211,10 +224,13 @@ class KubernetesApi:
         process = await asyncio.create_subprocess_exec(
             *words, stdin=pipe, stdout=pipe, stderr=pipe, cwd="/", start_new_session=True
         )
+        self._processes.add(process)
         try:
             await _exchange(socket, process)
         finally:
             self.sockets.discard(socket)
+            await process.wait()
+            self._processes.discard(process)
 
 
 async def _exchange(socket: WebSocket, process: asyncio.subprocess.Process) -> None:

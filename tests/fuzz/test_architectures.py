@@ -77,7 +77,7 @@ def test_what_is_taken_for_a_network_is_one(text: str) -> None:
     assert distance(network, network) == 0
     _builds(network)
     for edit, edited in neighbours(network, Random(0)):
-        assert apply(network, edit) == edited
+        assert apply(network, edit) == edited == parse(as_json(edited))
         assert edited.parameters > network.parameters or type(edit).__name__ == "Skip"
     larger = trained(network, Hyperparameters(dropout=0.1, kernel=7, batch_size=1))
     assert larger.shapes == network.shapes

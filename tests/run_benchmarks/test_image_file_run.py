@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks import unused
 from run_benchmarks.plan_view import plan_lines
+from run_benchmarks.runtimes.base import UnitState
+from run_benchmarks.runtimes.process import ProcessRuntime
 from tests.fakes import apptainer
 from tests.fakes.container_engine import FakeEngineHost, fake_engine
 from tests.lab.requirements import why_not
@@ -20,6 +23,11 @@ SETTINGS = """
 RUNTIME = "apptainer"
 CONTAINER_ENGINE = "{engine}"
 """
+
+
+async def no_units(*_: object) -> tuple[UnitState, ...]:
+    """FAKE: units of other tests, which run on this machine at the same time, keep what is on it."""
+    return ()
 
 
 @pytest.fixture
@@ -52,6 +60,22 @@ def test_a_case_trains_in_a_file_and_leaves_nothing_but_that(run: WholeRun) -> N
     assert (logs / "rank0.out.log").is_file() and (logs / "mem_monitor.log").stat().st_size > 0, (
         "both units ran"
     )
+
+
+def test_what_stays_is_listed_and_goes_when_no_run_needs_it(
+    run: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run.main() == 0
+    (image,) = (run.host / "images").glob("*.sif")
+    monkeypatch.setattr(ProcessRuntime, "list_units", no_units)
+    capsys.readouterr()
+    assert run.main("cleanup") == 0
+    assert f"image {image.name}, " in (shown := capsys.readouterr().out), shown
+    assert "kept: a run of today's configuration would use it" in shown
+    run.tree.write("acme/docker_image/pytorch/Dockerfile", "FROM another\n")
+    monkeypatch.setattr(unused, "DAY_S", 0)
+    assert run.main("cleanup", "--unused", "--yes") == 0
+    assert list((run.host / "images").iterdir()) == []
 
 
 def test_the_plan_shows_how_it_will_be(run: WholeRun) -> None:

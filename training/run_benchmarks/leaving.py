@@ -40,7 +40,8 @@ async def leave(session: Session, hosts: Iterable[Host], *, is_last: bool = Fals
         )
         await _remove_folder(session, host)
 
-    errors = errors_of(await on_all(list(by_name), leave_one))
+    failed = errors_of(await on_all(list(by_name), leave_one))
+    errors = {name: error for name, error in failed.items() if by_name[name].transport.keeps}
     session.unclean.difference_update(by_name.keys() - errors.keys())
     remove = run_command("cleanup", session.run.uid, *session.plan.options)
     for names, why in alike({name: str(error).removeprefix(f"{name}: ") for name, error in errors.items()}):

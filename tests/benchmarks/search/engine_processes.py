@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -52,11 +53,11 @@ class Engine:
         """What the controller prints."""
         return self.folder / "controller.out.log"
 
-    def controller(self) -> subprocess.Popen[bytes]:
-        """A controller, which goes on with what the folder has."""
+    def controller(self, most_bytes: int = resource.RLIM_INFINITY) -> subprocess.Popen[bytes]:
+        """A controller, which goes on with what the folder has; no file of it grows larger than `most_bytes`."""
         module = "tests.benchmarks.search.made_controller"
         words = [str(self.folder), str(self.port), SECRET, encode(self.settings).decode()]
-        return self._start(["-m", module, *words], self.log, {})
+        return self._start(["-m", module, *words], self.log, {}, most_bytes)
 
     def worker(self, number: int, epoch_s: float, start: int = 1) -> subprocess.Popen[bytes]:
         """A worker whose epochs take so long."""
@@ -88,11 +89,19 @@ class Engine:
         wait_until(lambda: len(self.events(name)) >= count, f"{count} of {name}")
         return self.events(name)
 
-    def _start(self, words: list[str], log: Path, variables: dict[str, str]) -> subprocess.Popen[bytes]:
+    def _start(
+        self, words: list[str], log: Path, variables: dict[str, str], most_bytes: int = resource.RLIM_INFINITY
+    ) -> subprocess.Popen[bytes]:
+        limits = (most_bytes, resource.RLIM_INFINITY)
         environment = environment_with(variables)
         with log.open("ab") as file:
             process = subprocess.Popen(
-                [sys.executable, *words], env=environment, stdout=file, stderr=subprocess.STDOUT, cwd=ROOT
+                [sys.executable, *words],
+                env=environment,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                cwd=ROOT,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits),
             )
         self.living.append(process)
         return process

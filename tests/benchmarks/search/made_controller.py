@@ -21,7 +21,8 @@ from utils.errors import FlagPerfError
 
 def made_facts(proposed: Proposed, parent: Proposed | None) -> tuple[Proposed, Facts]:
     """Of any architecture the same."""
-    return proposed, Facts(10, 1000, 10**6, 3 * 10**6, tuple(bytes(edit).decode() for edit in proposed.edits))
+    edits = tuple(bytes(edit).decode() for edit in proposed.edits)
+    return proposed, Facts(bytes(proposed.architecture).decode(), 10, 1000, 10**6, 3 * 10**6, edits)
 
 
 def main(folder: str, port: str, token: str, settings: str) -> int:

@@ -12,8 +12,8 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from benchmarks.search.architecture import Images, as_json
-from benchmarks.search.controller.architectures import checked
+from benchmarks.search.architecture import Architecture, Images, as_json
+from benchmarks.search.controller.architectures import checked, identity_of
 from benchmarks.search.controller.first import first_proposals
 from benchmarks.search.controller.refusal import RefuseError
 from benchmarks.search.hyperparameters import Space
@@ -72,6 +72,16 @@ def test_a_proposal_that_is_none_is_refused(proposed: Proposed, says: str) -> No
     assert caught.value.status == 422
 
 
+def test_architectures_at_no_distance_are_the_same_whatever_their_layers_are_called() -> None:
+    layers = tuple(
+        replace(layer, id=layer.id + 100, inputs=tuple(each + 100 if each else each for each in layer.inputs))
+        for layer in START.layers
+    )
+    renamed = Architecture(START.images, layers)
+    assert as_json(renamed) != as_json(START)
+    assert identity_of(renamed) == identity_of(START) != identity_of(NEAR.architecture)
+
+
 def test_networks_do_not_grow_above_the_most_parameters() -> None:
     with pytest.raises(RefuseError, match="parameters, 100 at most"):
         checked(CHILD, None, replace(SPACE, most_parameters=100))
@@ -80,7 +90,7 @@ def test_networks_do_not_grow_above_the_most_parameters() -> None:
 def test_there_is_a_first_proposal_for_each_worker_and_the_start_is_one() -> None:
     first = first_proposals(SPACE, 12, 7)
     assert bytes(first[0][0].architecture) == as_json(START)
-    assert len({bytes(proposed.architecture) for proposed, _ in first}) == 12
+    assert len({facts.identity for _, facts in first}) == 12
     assert first == first_proposals(SPACE, 12, 7)
     assert len(first_proposals(replace(SPACE, most_parameters=START.parameters), 12, 7)) < 12
 

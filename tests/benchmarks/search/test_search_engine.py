@@ -355,7 +355,7 @@ def test_a_search_with_other_settings_does_not_go_on(
     engine: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine.ledger.close()
-    with pytest.raises(StateError, match="other settings"):
+    with pytest.raises(StateError, match=r"search_seconds was 3600.0, and is 7200.0"):
         bench(tmp_path, monkeypatch, search_seconds=7200.0)
 
 
@@ -408,6 +408,29 @@ def test_a_state_that_is_damaged_or_planted_is_refused(engine: Bench, plant: Any
     plant(engine.folder / FILE)
     with pytest.raises(StateError, match=says):
         open_database(engine.folder)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE events SET value = '{}'",
+        "UPDATE events SET value = replace(value, '0.5', '-0.5') WHERE name = 'EPOCH'",
+        "UPDATE events SET name = 'SHUTDOWN'",
+        "UPDATE proposals SET proposed = '[' ",
+        "UPDATE proposals SET told = '{\"proposal\":1}'",
+        "UPDATE search SET name = 'mine', settings = settings",
+        "UPDATE search SET end_reason = 'enough'",
+        "UPDATE search SET settings = '{}'",
+    ],
+)
+def test_texts_that_no_controller_writes_are_refused(engine: Bench, statement: str) -> None:
+    trial = engine.trial()
+    engine.tick(10)
+    engine.send(epoch_of(trial, 1))
+    engine.ledger.close()
+    changed_by(statement)(engine.folder / FILE)
+    with pytest.raises(StateError, match=r"no controller writes|other settings"):
+        engine.start()
 
 
 def test_two_controllers_do_not_share_a_state(engine: Bench) -> None:

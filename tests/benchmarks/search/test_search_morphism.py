@@ -237,6 +237,14 @@ def test_an_edit_that_does_not_fit_is_refused(edit: Edit, message: str) -> None:
         apply(SMALL, edit)
 
 
+def test_no_skip_goes_over_a_stride_that_no_layer_may_have() -> None:
+    images = Images(512, 512, 1)
+    start = (Relu(1, (0,)), Conv(2, (1,), 4, kernel=1, stride=64), Conv(3, (2,), 4, kernel=1, stride=2))
+    end = (BatchNorm(4, (3,)), GlobalPool(5, (4,)), Dense(6, (5,), units=3))
+    with pytest.raises(EditError, match="no stride makes maps of the size of layer 4"):
+        apply(Architecture(images, (*start, *end)), Skip(1, 4))
+
+
 def test_what_is_added_to_the_images_cannot_be_widened() -> None:
     network = Architecture(
         Images(8, 8, 3),

@@ -220,3 +220,19 @@ def test_a_damaged_state_is_told_without_a_traceback(engine: Engine) -> None:
     assert "file is not a database" in text
     assert "-> begin a new search" in text
     assert "Traceback" not in text
+
+
+def test_a_disk_that_is_full_ends_the_controller_and_another_start_goes_on(engine: Engine) -> None:
+    controller = engine.controller(most_bytes=200_000)
+    workers = [engine.worker(number, 0.02) for number in (0, 1)]
+    assert controller.wait(PATIENCE_S) == 1
+    text = engine.log.read_text()
+    assert "the state of the search cannot be kept" in text
+    assert "what was kept is kept" in text
+    assert "Traceback" not in text
+    kept = [dict(event.value) for event in engine.events("EPOCH")]
+    engine.controller()
+    wait_until(lambda: engine.events("SEARCH_START")[-1].value["starts"] == 2, "the second start")
+    after = engine.wait_for("EPOCH", len(kept) + 4)
+    assert [dict(event.value) for event in after][: len(kept)] == kept
+    assert all(worker.poll() is None for worker in workers)

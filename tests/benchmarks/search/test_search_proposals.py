@@ -68,11 +68,11 @@ def _by_chance(seed: int, trials: int) -> list[Architecture]:
 
 
 def test_the_search_beats_choice_by_chance() -> None:
-    trials, wins = 14, 0
+    trials, wins = 10, 0
     for seed in range(20):
         searched = max(each.accuracy or 0 for each in _searched(seed, trials))
         wins += searched > max(map(_landscape, _by_chance(seed, trials)))
-    assert wins >= 15  # 18 when this was written; were both alike, once in 48 times
+    assert wins >= 15  # 19 when this was written; were both alike, once in 48 times
 
 
 def test_no_duplicate_is_proposed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,30 @@ def test_an_early_stop_is_told(data: Path, monkeypatch: pytest.MonkeyPatch) -> N
     runner.run(trial(epochs=4))
     assert [epoch for _, epoch, _ in told.named("epoch")] == [1, 2]
     assert told.named("done") == [(1, True)]
+
+
+def test_a_trials_memory_is_let_go_before_the_next_ones_is_taken(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it refers to itself, as DDP's wrapper does."""
+    told, alive = Told(), []
+    runner, _ = runner_of(data, told)
+    end, build = runner._end, runner._training
+
+    def ended(trial: Any, training: Any, **words: Any) -> None:
+        end(trial, training, **words)
+        training.itself = training
+        alive.append(weakref.ref(training))
+
+    def built(*arguments: Any) -> Any:
+        assert [each() for each in alive] == [None] * len(alive)
+        return build(*arguments)
+
+    monkeypatch.setattr(runner, "_end", ended)
+    monkeypatch.setattr(runner, "_training", built)
+    for number in (1, 2):
+        runner.run(trial(number))
+    assert told.named("done") == [(1, False), (2, False)]
 
 
 # ---- failures

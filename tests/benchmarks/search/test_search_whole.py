@@ -22,7 +22,8 @@ def for_so_many_trials(training: Path, trials: int, more: str = "") -> Path:
         copy_code(TRAINING / name, training / name)
     (training / "benchmarks/__init__.py").touch()
     config = training / "cpu/search-pytorch/config/config_cpux1x2.py"
-    config.write_text(f"{config.read_text()}\nsearch_seconds = 600\nmax_trials = {trials}\n{more}\n")
+    patient = "search_seconds = 3000\nlost_after_seconds = 600"  # the machine may do other things too
+    config.write_text(f"{config.read_text()}\n{patient}\nmax_trials = {trials}\n{more}\n")
     return training
 
 

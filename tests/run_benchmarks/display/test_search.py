@@ -78,7 +78,7 @@ def test_the_panel() -> None:
     assert rows["trials"] == "2, 1 under way"
     assert rows["accuracy"] == "0.9000 in trial 2"
     assert rows["score"] == "0.0000775 TOP/s"
-    assert rows["workers"].startswith("2 of 2 workers")
+    assert rows["workers"] == "2 of 2, 4.8% waiting"
     words = [row.words for row in node_rows(progress, 5)]
     assert words == ["node 0: trial 1, epoch 2 of 2", "node 1: waiting for a trial"]
 

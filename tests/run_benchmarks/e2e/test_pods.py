@@ -31,7 +31,8 @@ def cluster(data: Path) -> Iterator[KubernetesApi]:
 def run(cluster: KubernetesApi, bench: MakeBench, data: Path, image: str, tmp_path: Path) -> Bench:
     """A case on two pods, as a user has it outside the cluster."""
     made = bench([], KUBECONFIG=str(cluster.kubeconfig(tmp_path / "kubeconfig")))
-    claims = f'claims={{"{data}": "data"}}'
+    # short, for pods of a test that is killed
+    claims = f'claims={{"{data}": "data"}}, pending_limit=60, abandoned_after=300'
     (made.config / "cluster_conf.py").write_text(
         f'HOSTS = kubernetes(image="{image}", {claims}, namespace="bench")\n'
     )

@@ -36,7 +36,8 @@ def test_a_worker_that_is_killed_is_started_again(
     hosts = lab(hosts=2, images=[search_image, BASE_IMAGE])
     run = bench(["h1", "h2"], **hosts.env)
     config = run.training / "cpu" / "search-pytorch" / "config" / "config_cpux2x1.py"
-    config.write_text(f"{config.read_text()}\nsearch_seconds = 3000\nmax_trials = {TRIALS}\n")
+    patient = "search_seconds = 3000\nlost_after_seconds = 600"  # who is killed is missed by its launcher
+    config.write_text(f"{config.read_text()}\n{patient}\nmax_trials = {TRIALS}\n")
     run.test(CASES={CASE: str(demo_data("search"))})
     process = run.start()
     with ending(run, process):

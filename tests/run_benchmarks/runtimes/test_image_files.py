@@ -125,14 +125,44 @@ def test_what_pyxis_is_asked_for() -> None:
         and 'exec srun --jobid="$SLURM_JOB_ID" --nodelist="$SLURMD_NODENAME" "$@"' in argv[2]
     )
     assert argv[3:] == (
-        *("sh", "--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none", "--mpi=none", "--quiet"),
-        *(f"--export={names}", f"--container-env={names}", f"--container-image={image}"),
+        *(
+            "/work/.flagperf/units/flagperf-run1-task",
+            "0",
+            "--overlap",
+            "--nodes=1",
+            "--ntasks=1",
+            "--cpu-bind=none",
+            "--mpi=none",
+            "--quiet",
+        ),
+        *(f"--export=PATH,{names}", f"--container-env={names}", f"--container-image={image}"),
         *("--no-container-mount-home", "--no-container-remap-root", "--no-container-entrypoint"),
         "--container-readonly",
         "--container-mounts=/work/tree-1:/code:ro,/work/runs/1:/logs,/data:/data:ro,/opt/x:/opt/x:ro",
         *("--container-workdir=/code", "bash", "-c", "true"),
     )
     assert variables["TOKEN"] == SECRET and variables["NVIDIA_VISIBLE_DEVICES"] == "all"
+
+
+def test_a_folder_that_pyxis_cannot_name_gets_a_link() -> None:
+    """As the log folder of each case whose name is its key."""
+    logs, data = Mount("/runs/bert:pytorch:A:1:8:1", "/logs", read_only=False), Mount("/a,b", "/data")
+    argv, _ = boxed("pyxis", replace(TASK, mounts=(logs, data), options=()))
+    folder = "/work/.flagperf/units/flagperf-run1-task"
+    assert argv[3:7] == (folder, "2", "/runs/bert:pytorch:A:1:8:1", "/a,b")
+    assert f"--container-mounts={folder}/mount2:/logs,{folder}/mount1:/data:ro" in argv
+
+
+def test_what_pyxis_cannot_show_under_its_name_is_an_error() -> None:
+    with pytest.raises(FlagPerfError, match="with which Pyxis can mount nothing"):
+        boxed("pyxis", replace(TASK, mounts=(Mount("/data", "/data/a b"),)))
+
+
+def test_who_starts_a_unit_is_none_of_its_processes() -> None:
+    """A unit that ends at once ends all that have its mark."""
+    for kind in ("apptainer", "pyxis"):
+        _, variables = boxed(kind, TASK)
+        assert not {"FLAGPERF_UNIT", "FLAGPERF_RUN"} & set(variables)
 
 
 @pytest.mark.parametrize("kind", ["apptainer", "pyxis"])
@@ -215,6 +245,10 @@ class TestPlan:
         text = TEST_CONF.replace("/data/toy", "/data/a,b")
         said = self.problem(tree, 'RUNTIME = "pyxis"\nACCE_CONTAINER_OPT = ""\n', text)
         assert "'/data/a,b' has a colon, a comma or a blank" in said
+
+    def test_checkpoints_that_pyxis_cannot_name(self, tree: Tree) -> None:
+        said = self.problem(tree, 'RUNTIME = "pyxis"\nACCE_CONTAINER_OPT = ""\nCHECKPOINT_PATH = "/ckpt"\n')
+        assert "CHECKPOINT_PATH: has folders that are named like cases" in said and "toy:pytorch" in said
 
     def test_pyxis_without_slurm(self, tree: Tree) -> None:
         tree.configure(cluster_conf='HOSTS = ["h1"]\n')

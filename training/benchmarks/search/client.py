@@ -109,9 +109,10 @@ class Client:
             else:
                 if status == 200:
                     return reply_of(body)
-                problem = _said(body)
-                if status not in (TOO_OFTEN, UNAVAILABLE):
-                    raise RequestRefusedError(status, problem, self._where)
+                reason = _reason(body)
+                if reason is not None and status not in (TOO_OFTEN, UNAVAILABLE):
+                    raise RequestRefusedError(status, reason, self._where)
+                problem = reason or f"status {status}"
             if delayed_s > self._give_up_s:
                 raise ControllerLostError(f"no answer for {delayed_s:.0f} s: {problem}", where=self._where)
             if self._closed.wait(pause_s):
@@ -144,8 +145,9 @@ def _sent_late(request: Request, delayed_s: float) -> Request:
     return replace(request, delayed_s=delayed_s) if isinstance(request, EpochDone) else request
 
 
-def _said(body: bytes) -> str:
+def _reason(body: bytes) -> str | None:
+    """Why a request was refused; None where that is no controller's answer, but of a server that is just ending."""
     try:
         return refusal_of(body).error
     except ProtocolError:
-        return "no reason is given"
+        return None

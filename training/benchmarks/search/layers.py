@@ -10,12 +10,13 @@ from msgspec import Meta
 
 IMAGES = 0  # the source of the layers that take the images themselves
 MOST_CHANNELS = 2**16
+MOST_STRIDE = 64
 LARGEST_ID = 2**31 - 1
 
 LayerId = Annotated[int, Meta(ge=1, le=LARGEST_ID)]
 Source = Annotated[int, Meta(ge=IMAGES, le=LARGEST_ID)]
 Channels = Annotated[int, Meta(ge=1, le=MOST_CHANNELS)]
-Stride = Annotated[int, Meta(ge=1, le=64)]
+Stride = Annotated[int, Meta(ge=1, le=MOST_STRIDE)]
 Kernel = Literal[1, 3, 5, 7]
 
 

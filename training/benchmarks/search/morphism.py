@@ -14,7 +14,18 @@ import msgspec
 from msgspec import structs
 
 from benchmarks.search.architecture import MOST_PARAMETERS, Architecture, ArchitectureError
-from benchmarks.search.layers import IMAGES, Add, AnyLayer, BatchNorm, Conv, Dense, LayerId, Relu, Shape
+from benchmarks.search.layers import (
+    IMAGES,
+    MOST_STRIDE,
+    Add,
+    AnyLayer,
+    BatchNorm,
+    Conv,
+    Dense,
+    LayerId,
+    Relu,
+    Shape,
+)
 
 NEIGHBOURS, TRIES = 8, 16
 DEEPEN_BELOW = 300  # layers
@@ -172,7 +183,7 @@ def _stride(architecture: Architecture, source: int, target: int) -> int:
     taken, given = architecture.shapes[source], architecture.shapes[target]
     stride = -(-taken.height // given.height)
     fits = all((side - 1) // stride + 1 == wanted for side, wanted in zip(taken[:2], given[:2], strict=True))
-    return stride if fits else 0
+    return stride if fits and stride <= MOST_STRIDE else 0
 
 
 def _deepening(architecture: Architecture, after: int) -> tuple[AnyLayer, ...]:

@@ -25,7 +25,7 @@ def search_line(now: SearchNow) -> str:
     score = "-" if now.score is None else shown(now.score / TERA)
     accuracy = "-" if now.accuracy is None else f"{now.accuracy:.4f}"
     head = f"search: epoch {now.epochs}, trial {now.trials}, best accuracy {accuracy}, {score} {SCORE}"
-    return f"{head}, {workers_text(now)}, at most {duration(now.left_s)} left"
+    return f"{head}, {_workers(now)}, at most {duration(now.left_s)} left"
 
 
 def numbers_of_search(line: str) -> dict[str, float]:
@@ -54,8 +54,7 @@ def _news_of(event: Event) -> str:
     return ""
 
 
-def workers_text(now: SearchNow) -> str:
-    """How many workers are there, and whether their chips wait."""
+def _workers(now: SearchNow) -> str:
     waiting = "" if now.waiting is None else f", {now.waiting:.1%} of their time without a trial"
     return f"{now.workers} of {counted(now.planned, 'worker')}{waiting}"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from run_benchmarks.display.progress import Progress
 from run_benchmarks.display.rows import Row
-from run_benchmarks.display.search import SCORE, workers_text
+from run_benchmarks.display.search import SCORE
 from run_benchmarks.search_state import TERA, SearchNow
 from utils.numbers import duration, shown
 
@@ -19,4 +19,5 @@ def search_rows(progress: Progress, now: SearchNow) -> Iterator[Row]:
     if now.accuracy is not None and now.score is not None:
         yield Row("accuracy", f"{now.accuracy:.4f} in trial {now.trial}", course=progress.metric)
         yield Row("score", f"{shown(now.score / TERA)} {SCORE}", course=progress.rate)
-    yield Row("workers", workers_text(now))
+    waiting = "" if now.waiting is None else f", {now.waiting:.1%} waiting"
+    yield Row("workers", f"{now.workers} of {now.planned}{waiting}")

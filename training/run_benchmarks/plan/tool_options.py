@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import CasePlan, ClusterSettings, RunSettings
 
+# What a path of Pyxis's list of mounts cannot hold.
+ODD = re.compile(r"[:,\s]")
 TOOLS = ("apptainer", "pyxis")
 SHORT = {"-v": "--volume", "-e": "--env"}
 # The user's groups are those of its container anyway, and these tools have no seccomp profile of their own.
@@ -94,11 +96,15 @@ def check_tool(reader: Reader, cluster: ClusterSettings, run: RunSettings, cases
 
 
 def _check_paths(reader: Reader, run: RunSettings, cases: Sequence[CasePlan]) -> None:
-    """Pyxis takes its mounts as a list, whose parts nothing can quote."""
-    settings = [case.settings for case in cases]
-    folders = {folder for case in settings for folder in (case.data_dir_host, case.data_dir_container)}
-    folders |= {run.flagperf_path_host, run.flagperf_path_container, run.log_path_container}
-    for path in sorted({*folders, run.checkpoint_path}):
-        if re.search(r"[:,\s]", path):
+    """Pyxis takes its mounts as a list, whose parts nothing can quote; of the host's folders, links can be made."""
+    paths = {run.flagperf_path_host, run.flagperf_path_container, run.log_path_container}
+    for path in sorted({*paths, *(case.settings.data_dir_container for case in cases)}):
+        if ODD.search(path):
             message = f"{path!r} has a colon, a comma or a blank in it, with which Pyxis can mount nothing"
             reader.problem("RUNTIME", message, "name folders without them", run.runtime)
+    odd = [case.settings.name for case in cases if ODD.search(case.settings.name)]
+    if odd and run.checkpoint_path:
+        message = f"has folders that are named like cases, and Pyxis cannot mount one with a colon: {odd[0]}"
+        reader.problem(
+            "CHECKPOINT_PATH", message, "leave it out, or choose another RUNTIME", run.checkpoint_path
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -66,8 +67,8 @@ def round_view(
         nodes = read_samples(folders, result.clocks)
     curves, left_out = curves_in(result, folder, case)
     search = log_of(result, _node_folder(result, folder) if folder else None)
-    for event in bounds_of(search) if search else ():
-        curves.take(event)
+    for event in bounds_of(search) if search else ():  # which may have begun in an earlier run
+        curves.take(replace(event, time_ms=max(event.time_ms, curves.first_ms or 0)))
     curves.metric = hide(curves.metric)
     devices = devices_of(nodes, labels, hide)
     time = time_of(curves, devices, _round_s(result))

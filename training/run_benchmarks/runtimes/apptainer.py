@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from run_benchmarks.plan.tool_options import Wanted
 from run_benchmarks.runtimes.base import Mount, Unit
-from run_benchmarks.runtimes.image_file import ImageFileRuntime
+from run_benchmarks.runtimes.image_file import ImageFileRuntime, marks_of
 from run_benchmarks.transports.base import CommandError, Transport
 
 # Its first version with --no-eval: without that, a shell would read the values of variables.
@@ -43,7 +43,8 @@ class ApptainerRuntime(ImageFileRuntime):
             self.image_path(unit.image),
         )
         argv = ("sh", "-c", WITH_WORKDIR, f"{folder}/workdir", *words, *unit.argv)
-        return argv, {f"{HANDED_ON}{name}": value for name, value in unit.secrets.items()}
+        variables = {**unit.secrets, **marks_of(unit)}
+        return argv, {f"{HANDED_ON}{name}": value for name, value in variables.items()}
 
     async def _tool_version(self, transport: Transport) -> str:
         said = await self._in_time(transport, ("apptainer", "--version"))

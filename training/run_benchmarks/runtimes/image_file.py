@@ -23,6 +23,11 @@ from utils.errors import FlagPerfError
 from utils.process_unit import RUN_MARK, UNIT_MARK
 
 
+def marks_of(unit: Unit) -> dict[str, str]:
+    """The variables by which a unit's processes are found."""
+    return {UNIT_MARK: unit.name, RUN_MARK: unit.labels.get(LABEL_RUN, "")}
+
+
 class ImageFileRuntime(ProcessRuntime):
     """Process units, each of which runs the unit's command in a container.
 
@@ -48,8 +53,6 @@ class ImageFileRuntime(ProcessRuntime):
         more = [Mount(host, inside, read_only) for host, inside, read_only in wanted.folders]
         mounts = await with_submounts(transport, None, unit.mounts, {mount.inside for mount in more})
         variables = {**unit.env, **dict(wanted.variables), **unit.secrets}
-        # what has lost its parent is found by these, in the container too
-        variables |= {UNIT_MARK: unit.name, RUN_MARK: unit.labels.get(LABEL_RUN, "")}
         boxed = replace(unit, mounts=(*mounts, *more), secrets=variables, env={})
         argv, environment = self.boxed(boxed, wanted, self._folder(unit.name))
         tree = next((mount.host for mount in unit.mounts if mount.inside == unit.tree), unit.tree)
@@ -60,7 +63,8 @@ class ImageFileRuntime(ProcessRuntime):
         """The command that runs the unit's in its image, and its variables, whose values stand nowhere else.
 
         Args:
-            unit: all its variables are `secrets`, all its mounts `mounts`.
+            unit: all its variables are `secrets`, all its mounts `mounts`. The container needs the marks, too, by which
+                what has lost its parent is found (`marks_of`); the command has them in its own environment.
             folder: of the unit on its host; it goes with it.
         """
 

@@ -98,6 +98,8 @@ async def collect_folder(
     except FlagPerfError as error:
         reason, where = error.message, transport.host
     remedy = f"they still lie on {transport.host} in {work}/{folder}"
+    if not transport.keeps:
+        remedy = "they go with it; what rank 0 reported while it was followed is in the round's folder"
     raise FlagPerfError(f"the logs were not collected: {reason}", where=where, remedy=remedy)
 
 

@@ -143,6 +143,9 @@ class Transport(ABC):
     it holds something, and a line in TRANSPORTS. Time limits and the log are here.
     """
 
+    # Whether what is on the host stays there when that is given back.
+    keeps = True
+
     def __init__(self, host: str) -> None:
         self.host = host
 

@@ -53,7 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
     case = _only(plan)
     if arguments.push:
         from run_benchmarks.hosts.kubernetes.image import push_image
+        from run_benchmarks.run_log import log_to_terminal
 
+        log_to_terminal(plan.run.log_level)
         put(asyncio.run(push_image(plan, case)))
         return ExitCode.SUCCESS
     manifests = _manifests(plan, settings, case, arguments)

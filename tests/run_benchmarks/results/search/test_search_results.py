@@ -66,12 +66,12 @@ def test_the_figures_by_hand(tmp_path: Path) -> None:
 
 
 def test_operations_per_joule_are_of_all_nodes() -> None:
-    energy = Figure(
-        500.0, "J/node", "", "counters", scope="accelerator", coverage=0.98, caveat="98 % sampled"
-    )
+    energy = Figure(500.0, "J/node", "", "counters", scope="accelerator", coverage=0.995, caveat="a doubt")
     figure = search_figures(account_of(two_trials()), energy, 2)["score_per_watt"]
     assert figure.value == pytest.approx(6 * FIRST / 1e12 / 1000)
-    assert (figure.unit, figure.scope, figure.caveat) == ("TOP/J", "accelerator", "98 % sampled")
+    assert (figure.unit, figure.scope, figure.caveat) == ("TOP/J", "accelerator", "a doubt")
+    part = search_figures(account_of(two_trials()), replace(energy, coverage=0.7), 2)["score_per_watt"]
+    assert part.value is None and "only 70.0% of the search was sampled" in part.source
 
 
 def test_the_series_is_every_tenth_of_an_hour_and_at_the_end() -> None:

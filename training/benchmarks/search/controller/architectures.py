@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import msgspec
 
 from benchmarks.search.architecture import Architecture, as_json, parse
 from benchmarks.search.controller.proposals import Facts
 from benchmarks.search.controller.refusal import WRONG, RefuseError
+from benchmarks.search.description import description_of
 from benchmarks.search.hyperparameters import Space, trained
 from benchmarks.search.morphism import Edit, apply
 from benchmarks.search.operations import operations_of
@@ -34,8 +37,20 @@ def checked(proposed: Proposed, parent: Proposed | None, space: Space) -> tuple[
     except (FlagPerfError, msgspec.MsgspecError, RecursionError) as error:
         raise RefuseError(WRONG, one_line(str(error))) from error
     texts = tuple(str(edit) for edit in edits)
-    facts = Facts(len(network.layers), network.parameters, operations.forward, operations.training, texts)
+    facts = Facts(
+        identity_of(architecture),
+        len(network.layers),
+        network.parameters,
+        operations.forward,
+        operations.training,
+        texts,
+    )
     return msgspec.structs.replace(proposed, architecture=msgspec.Raw(as_json(architecture))), facts
+
+
+def identity_of(architecture: Architecture) -> str:
+    """The same text for all architectures at no distance from each other."""
+    return hashlib.sha256(msgspec.json.encode(description_of(architecture))).hexdigest()
 
 
 def _refuse_other_child(origin: Architecture, edits: list[Edit], child: Architecture) -> None:

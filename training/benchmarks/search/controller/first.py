@@ -7,7 +7,7 @@ from random import Random
 import msgspec
 
 from benchmarks.search.architecture import as_json
-from benchmarks.search.controller.architectures import checked
+from benchmarks.search.controller.architectures import checked, identity_of
 from benchmarks.search.controller.proposals import Facts
 from benchmarks.search.hyperparameters import Space
 from benchmarks.search.morphism import neighbours
@@ -19,12 +19,12 @@ MOST_ROUNDS = 1000  # of neighbours, which may be the same ones again where few 
 def first_proposals(space: Space, count: int, seed: int) -> list[tuple[Proposed, Facts]]:
     """The start, and networks that are an edit away from it; `count` in all, or as many as there are."""
     random, point = Random(seed), Hyperparameters(0.0, 3, space.batch_sizes[0])
-    made = {as_json(space.start): Proposed(None, (), msgspec.Raw(as_json(space.start)), point)}
+    made = {identity_of(space.start): Proposed(None, (), msgspec.Raw(as_json(space.start)), point)}
     for _ in range(MOST_ROUNDS):
         for edit, architecture in neighbours(space.start, random, space.limits):
-            text = as_json(architecture)
             edits = (msgspec.Raw(msgspec.json.encode(edit)),)
-            made.setdefault(text, Proposed(None, edits, msgspec.Raw(text), point))
+            proposed = Proposed(None, edits, msgspec.Raw(as_json(architecture)), point)
+            made.setdefault(identity_of(architecture), proposed)
         if len(made) >= count:
             break
     return [checked(proposed, None, space) for proposed in list(made.values())[:count]]

@@ -22,8 +22,12 @@ SHORTEST_PAUSE_S = 0.2
 
 
 class Facts(Record, frozen=True):
-    """What the controller computes of a proposal; operations are of a sample. edits: each a few words."""
+    """What the controller computes of a proposal; operations are of a sample. edits: each a few words.
 
+    identity: the same of all architectures at no distance from each other.
+    """
+
+    identity: str
     layers: int
     parameters: int
     forward_operations: int
@@ -39,14 +43,12 @@ class Proposals:
     settings: SearchSettings
     promised: dict[int, float] = field(default_factory=dict)
 
-    def parent_of(self, proposed: Proposed) -> Proposed | None:
-        """The proposal of the parent; None where there is no parent.
+    def parent_of(self, proposed: Proposed) -> Proposed:
+        """The proposal that its parent is of.
 
         Raises:
             RefuseError: no such trial has come to an accuracy.
         """
-        if proposed.parent is None:
-            return None
         query = "SELECT proposed FROM proposals WHERE trial = ? AND accuracy IS NOT NULL"
         row = self.ledger.row(query, proposed.parent)
         if row is None:
@@ -58,7 +60,7 @@ class Proposals:
         if worker is not None:
             self.promised.pop(worker, None)
         number = self.ledger.value("SELECT coalesce(max(proposal), 0) + 1 FROM proposals")
-        unique = hashlib.sha256(bytes(proposed.architecture) + encode(proposed.hyperparameters))
+        unique = hashlib.sha256(facts.identity.encode() + encode(proposed.hyperparameters))
         texts = encode(proposed).decode(), encode(facts).decode()
         told = Evaluation(
             number,
@@ -100,6 +102,12 @@ class Proposals:
             "UPDATE proposals SET state = ?, accuracy = ?, told = ?, change = ? WHERE proposal = ?",
             *("queued" if is_again else "ended", accuracy, encode(told).decode(), self._change(), proposal),
         )
+
+    def refuse_strange(self) -> None:
+        """msgspec's error for texts of the state that are not what this class writes."""
+        for row in self.ledger.rows("SELECT told, facts, proposed FROM proposals"):
+            for column, kind in (("told", Evaluation), ("facts", Facts), ("proposed", Proposed)):
+                msgspec.json.decode(row[column], type=kind)
 
     def _is_wanted(self, worker: int) -> bool:
         """One is kept ready for each worker, and no more: what is proposed later knows more."""

@@ -7,6 +7,9 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Literal
 
+import msgspec
+from msgspec import structs
+
 from benchmarks.search.controller.clock import SearchClock
 from benchmarks.search.controller.database import REMEDY, StateError
 from benchmarks.search.controller.ledger import Ledger
@@ -19,6 +22,7 @@ from benchmarks.search.protocol import (
     Beat,
     EpochDone,
     Heartbeat,
+    Hexadecimal,
     History,
     NextTrial,
     Over,
@@ -33,10 +37,12 @@ from benchmarks.search.protocol import (
     TrialFailed,
     encode,
 )
-from utils.search.events import SearchEnd, SearchStart
+from utils.search.events import STATE_FILE, SearchEnd, SearchStart
+from utils.text_files import one_line
 
 MOST_FAILURES = 5  # trials of a worker that fail one after the other, until it is done without
 REQUESTS_PER_S, MOST_AT_ONCE = 50.0, 200.0  # of one worker
+OTHER = "set them as they were, or begin a new search"
 Reason = Literal["deadline", "trials", "stopped", "workers"]
 
 
@@ -65,14 +71,26 @@ class Search:
         """Begin, or go on with what the state has; all that happened before is told again.
 
         Raises:
-            StateError: the state is that of a search with other settings.
+            StateError: the state is that of a search with other settings, or was written by somebody else.
         """
+        try:
+            self._start()
+            self.proposals.refuse_strange()
+        except (msgspec.MsgspecError, LookupError, ValueError, RecursionError) as error:
+            message = f"holds what no controller writes: {one_line(str(error))}"
+            raise StateError(message, where=STATE_FILE, remedy=REMEDY) from error
+
+    def _start(self) -> None:
         row = self.ledger.row("SELECT * FROM search")
         settings = encode(self.settings).decode()
         if row is None:
             row = self._begin(settings)
         elif row["settings"] != settings:
-            raise StateError(f"it is of a search with other settings: {row['settings']}", remedy=REMEDY)
+            raise StateError(
+                f"is of a search with other settings: {self._differences(row)}",
+                where=STATE_FILE,
+                remedy=OTHER,
+            )
         self.ledger.clock = SearchClock(row["boot"], row["zero_s"], row["began_s"]).again(row["seen_s"])
         clock = self.ledger.clock
         now_s = self.ledger.now_s = self._alone_since_s = clock.now()
@@ -81,10 +99,11 @@ class Search:
             "UPDATE search SET starts = starts + 1, away_s = ?, seen_s = ?, boot = ?, zero_s = ?",
             *(away_s, now_s, clock.boot, clock.zero_s),
         )
-        self._name, self._deadline_s = row["name"], self.settings.search_seconds + away_s
+        self._name = msgspec.convert(row["name"], Hexadecimal)
+        self._deadline_s = self.settings.search_seconds + away_s
         self._tell_start(away_s, row["starts"] + 1)
         self.ledger.tell_again()
-        self.over = row["end_reason"]
+        self.over = msgspec.convert(row["end_reason"], Reason | None)
 
     def answer(self, request: Request, facts: Facts | None = None) -> Reply:
         """The answer to a request; `facts` are of what it proposes.
@@ -203,6 +222,13 @@ class Search:
         for proposed, facts in self._first:
             self.proposals.take(None, proposed, facts)
         return self.ledger.rows("SELECT * FROM search")[0]
+
+    def _differences(self, row: sqlite3.Row) -> str:
+        before = structs.asdict(msgspec.json.decode(row["settings"], type=SearchSettings))
+        now = structs.asdict(self.settings)
+        return ", ".join(
+            f"{name} was {before[name]}, and is {now[name]}" for name in now if before[name] != now[name]
+        )
 
     def _tell_start(self, away_s: float, starts: int) -> None:
         settings = self.settings

@@ -79,7 +79,9 @@ class App:
     async def _answer(self, request: Request) -> Reply:
         facts = None
         if isinstance(request, Propose):
-            parent = await self._turns.take(partial(self._search.proposals.parent_of, request.proposed))
+            parent = None
+            if request.proposed.parent is not None:
+                parent = await self._turns.take(partial(self._search.proposals.parent_of, request.proposed))
             proposed, facts = await asyncio.get_running_loop().run_in_executor(
                 self._checks, self._check, request.proposed, parent
             )
@@ -203,6 +205,7 @@ def make_server(app: App, connections: int) -> uvicorn.Server:
         access_log=False,
         server_header=False,
         date_header=False,
+        proxy_headers=False,
         limit_concurrency=connections,
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=1,

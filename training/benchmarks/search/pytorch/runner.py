@@ -102,6 +102,7 @@ class TrialRunner:
 
     def run(self, trial: Trial) -> None:
         """Train it to its end, or until the controller wants it no longer. Every rank calls this."""
+        self._let_go()
         parent = self._parent_of(trial)
         training, failure = self._tried(partial(self._training, trial, parent))
         if training is None:
@@ -195,10 +196,14 @@ class TrialRunner:
         print(f"trial {trial.trial} failed: {failure}", flush=True)
         if self.controller:
             self.controller.trial_failed(trial, failure)
+        self._let_go()
+        torch.zeros(1, device=self.engine.device.place).item()
+
+    def _let_go(self) -> None:
+        """Of the last trial's memory: DDP's wrapper refers to itself, and the next network is of other sizes."""
         gc.collect()
         if not self.engine.device.is_cpu:
             self.engine.device.module.empty_cache()
-        torch.zeros(1, device=self.engine.device.place).item()
 
     def _tell_hooks(self, training: TrialTraining) -> None:
         """What the vendor's hooks changed of the first network that they were given."""

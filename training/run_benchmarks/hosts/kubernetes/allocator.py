@@ -21,7 +21,7 @@ from run_benchmarks.transports.kubectl import KubectlTransport
 from run_benchmarks.transports.kubectl.client import Kubectl
 from run_benchmarks.transports.kubectl.pods import Pod
 
-BEAT_S, TOUCH_S = 60.0, 30.0
+BEATS, TOUCH_S = 5, 30.0  # so often within the time after which a pod ends: some may fail
 DELETE_S = 45.0  # a pod has half a minute to end
 
 
@@ -64,7 +64,7 @@ class KubernetesHosts:
             job, pods = await self._job_and_pods(case)
             hosts = hosts_of(pods, job, self._kubectl)
             LOGGER.info(f"Kubernetes' job {job} runs on {', '.join(host.name for host in hosts)}")
-            keeping = asyncio.create_task(_keep(hosts))
+            keeping = asyncio.create_task(_keep(hosts, self._settings.abandoned_after / BEATS))
             yield Allocation(hosts, PodTenure(self._kubectl, job, self._selector, pods))
         finally:
             if keeping:
@@ -97,7 +97,7 @@ class KubernetesHosts:
             raise AllocationError(message, where="Kubernetes", remedy="begin the run anew")
         assert self._workers  # noqa: S101 - for mypy: none are needed to delete what there is
         await self.close()  # what a controller that has died had asked for
-        name = f"flagperf-{self._run[3:]}-{secrets.token_hex(2)}"
+        name = f"flagperf-{self._run}-{secrets.token_hex(2)}"
         await self._kubectl.apply(self._workers(case, name).manifests(self._avoided))
         return name
 
@@ -113,8 +113,8 @@ def hosts_of(pods: Sequence[Pod], job: str, kubectl: Kubectl) -> tuple[Host, ...
     )
 
 
-async def _keep(hosts: Sequence[Host]) -> None:
+async def _keep(hosts: Sequence[Host], every_s: float) -> None:
     """Say to every pod, all the while, that there is a controller."""
     while True:
         await on_all(hosts, lambda host: host.transport.run(["touch", ALIVE], timeout=TOUCH_S))
-        await asyncio.sleep(BEAT_S)
+        await asyncio.sleep(every_s)

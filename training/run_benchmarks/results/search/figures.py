@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from run_benchmarks.results.search.record import MOST_POINTS, Point
-from utils.figure_records import HIGHER, LOWER, Figure
+from utils.figure_records import FULL_COVERAGE, HIGHER, LOWER, Figure
 from utils.numbers import shown
 from utils.search.account import Account
 
@@ -102,6 +102,10 @@ def _per_watt(account: Account, energy: Figure | None, nodes: int, figure: Figur
     if energy is None or not energy.value:
         return replace(
             figure, source=f"there is no energy: {energy.source if energy else 'it was not sampled'}"
+        )
+    if energy.coverage is not None and energy.coverage < FULL_COVERAGE:
+        return replace(
+            figure, source=f"only {energy.coverage:.1%} of the search was sampled: {energy.source}"
         )
     joules = energy.value * nodes
     source = f"{SOURCE} / {shown(joules)} J of {nodes} nodes: {energy.source}"

@@ -28,6 +28,8 @@ _REFUSED = ("(Forbidden)", "(Unauthorized)", "must be logged in")
 class KubectlTransport(Transport):
     """One pod. Nothing is held open between commands: each is a `kubectl exec` of its own."""
 
+    keeps = False
+
     def __init__(self, host: str, pod: str, kubectl: Kubectl) -> None:
         super().__init__(host)
         self._pod, self._kubectl = pod, kubectl

@@ -1,0 +1,121 @@
+"""Whole runs in a pod: the real kubectl and `run.py`, a fake API server, and this machine as the pod."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from run_benchmarks.hosts.kubernetes.manifests import ALIVE
+from tests.fakes.kubelets import Processes
+from tests.fakes.kubernetes_api import KubernetesApi
+from tests.ports import free_port
+from tests.run_benchmarks.process_table import pids_with
+from tests.run_benchmarks.transports.conftest import need_kubectl
+from tests.run_benchmarks.whole_run import SCRIPT, WholeRun, make_whole_run
+
+PATIENCE_S = 180.0
+# Trains until it is let go, and has converged then; a test that is killed does not leave it for ever.
+WAITING = SCRIPT.replace(
+    "time.sleep(600)",
+    'go, end = Path(sys.argv[sys.argv.index("--data_dir") + 1], "go"), time.monotonic() + 300\n'
+    "    while not go.exists() and time.monotonic() < end: time.sleep(0.1)",
+).replace('converged=behaviour == "converge"', "converged=True")
+
+
+@pytest.fixture
+def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubernetesApi]:
+    need_kubectl()
+    with KubernetesApi(Processes()).serving() as cluster:
+        monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig(tmp_path / "kubeconfig")))
+        yield cluster
+    Path(ALIVE).unlink(missing_ok=True)
+    for pid in pids_with(str(tmp_path)):  # what ran in a pod that was deleted
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def run(api: KubernetesApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WholeRun:
+    made = make_whole_run(tmp_path, free_port(), monkeypatch)
+    made.tree.configure(
+        cluster_conf=f'HOSTS = kubernetes(namespace="bench", image="toy:1")\nMASTER_PORT = {free_port()}\n'
+    )
+    made.tree.write("benchmarks/toy/pytorch/run_pretraining.py", WAITING)
+    made.configure("RETRIES = 0\n")
+    made.behave("hang")
+    return made
+
+
+def until(holds: Callable[[], Any], process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert process.poll() is None and time.monotonic() < end, process.communicate()[0]
+        time.sleep(0.1)
+
+
+def training(run: WholeRun) -> subprocess.Popen[str]:
+    """A run whose task has said that it trains."""
+    process = subprocess.Popen(run.command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    logs = run.folder / "fp"
+    until(lambda: any("STEP_END" in each.read_text() for each in logs.rglob("rank0.out.log")), process)
+    return process
+
+
+def end_of(process: subprocess.Popen[str]) -> tuple[int, str]:
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, output
+
+
+def test_a_pod_that_is_deleted_ends_its_round_in_the_clusters_words(
+    api: KubernetesApi, run: WholeRun
+) -> None:
+    process = training(run)
+    (pod,) = api.of_kind("pods")
+    api.delete("pods", pod["metadata"]["name"])
+    code, output = end_of(process)
+    assert code == 1, output
+    (result,) = run.summary["rounds"]
+    failure = result["failure"]
+    assert (result["verdict"], failure["class"]) == ("FAILED", "allocation_cancelled")
+    assert (
+        pod["metadata"]["name"] in failure["evidence"] and "it is not there any more" in failure["evidence"]
+    )
+    notes = "\n".join([*run.summary["notes"], *result["notes"]])
+    assert "they go with it" in notes and "may be left" not in notes and "still lie" not in notes
+    assert not api.objects
+
+
+def test_an_interrupted_run_leaves_nothing(api: KubernetesApi, run: WholeRun) -> None:
+    process = training(run)
+    process.send_signal(signal.SIGTERM)
+    code, output = end_of(process)
+    assert code == 130, output
+    (result,) = run.summary["rounds"]
+    assert result["verdict"] == "INTERRUPTED"
+    assert (run.result / "toy:pytorch:X1:1:1:1/round1/node-0_noderank0/rank0.out.log").stat().st_size
+    assert not api.objects and run.units_left() == []
+
+
+def test_a_run_whose_controller_was_killed_goes_on_in_its_pods(api: KubernetesApi, run: WholeRun) -> None:
+    process = training(run)
+    process.kill()
+    end_of(process)
+    made = len(api.applied)
+    assert len(api.of_kind("pods")) == 1
+    (run.folder / "data" / "go").touch()
+    resumed = subprocess.Popen(
+        run.command("resume"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    code, output = end_of(resumed)
+    assert code == 0, output
+    (result,) = run.summary["rounds"]
+    assert result["verdict"] == "CONVERGED" and result["hosts"] == ["node-0"]
+    assert len(api.applied) == made and not api.objects and run.units_left() == []
