@@ -22,13 +22,13 @@ LEVELS = {Status.WARNING: "WARNING", Status.ERROR: "ERROR"}
 
 def report_health(checks: Mapping[str, list[Check]]) -> None:
     """Log the table of the checks, and what deserves a word or forbids to go on; on a terminal this alone."""
+    if not checks:  # hosts that are known when they are granted
+        return
     for line in preflight_text(checks).splitlines():
         LONG.info(line)
     for status, level in LEVELS.items():
         for line in remarks(checks, status):
             LONG.log(level, line)
-    if not checks:
-        return
     SHORT.info(count_text(checks))
     for status, text in fold(checks):
         SHORT.log(LEVELS[status], text)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from run_benchmarks.commands import run_command
 from run_benchmarks.hosts.base import Host
-from run_benchmarks.names import Node
+from run_benchmarks.names import UNITS, Node, unit_name
 from run_benchmarks.plan.host_ranges import alike, fold
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
@@ -64,7 +64,9 @@ async def forget_attempt(session: Session, host: Host, node: Node) -> None:
     transport, paths, uid = host.transport, session.paths, session.run.uid
     await session.runtime.remove_all(transport, uid)
     await checked(transport, left_folders_argv(paths.work, uid), timeout=TIMEOUT_S)
-    await checked(transport, remove_argv(paths, [paths.node(node)]), timeout=TIMEOUT_S)
+    # on a file system that hosts share these are there also of a host that is lost, and whose units have their names
+    units = [f"{paths.work}/{UNITS}/{unit_name(session.run, node, role)}" for role in ("task", "monitor")]
+    await checked(transport, remove_argv(paths, [paths.node(node), *units]), timeout=TIMEOUT_S)
     await remove_checkpoint_folder(transport, session.plan, session.run, node)
 
 

@@ -21,6 +21,8 @@ LABEL_ROLE = "flagperf.role"
 LABELS = (LABEL_RUN, "flagperf.case", "flagperf.round", "flagperf.node_rank", LABEL_ROLE)
 # The folder, below FLAGPERF_PATH_HOST, that belongs to FlagPerf: what a user has beside it is never touched.
 WORK_FOLDER = ".flagperf"
+# In it: the folders of units that are processes.
+UNITS = "units"
 # A run's name and, behind it in its uid, what makes that unique.
 RUN_NAME = re.compile(r"(run\d{14})(?:-[0-9a-f]{6})?", re.ASCII)
 RUN_UID = re.compile(r"run\d{14}-[0-9a-f]{6}", re.ASCII)

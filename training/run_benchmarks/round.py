@@ -238,6 +238,8 @@ class Round:
         if not self.state.is_taken_up:
             self._begin = now()  # waiting in a queue is not the round's time
         await self._note_tenure()
+        if self.tenure:
+            self.tenure.at_end(self.session.runtime.removal_script(self.session.run.uid))
         self._record("acquired", hosts=names, **({"job": state.allocation.job} if state.allocation else {}))
         self.session.display.round_started(state.nodes, state.training)
 

@@ -99,12 +99,13 @@ class RoundEnd:
 
     async def _collect(self) -> None:
         async def collect(node: Node) -> None:
-            timeout = LOST_COLLECT_TIMEOUT_S if node.host in self.state.lost else COLLECT_TIMEOUT_S
+            near, is_lost = self.state.file_systems.reader(node.host), node.host in self.state.lost
+            timeout = LOST_COLLECT_TIMEOUT_S if is_lost and not near else COLLECT_TIMEOUT_S
             paths, target = self.session.paths, self.session.log_dir / node.folder
             folder = below_work(paths, paths.node(node))
             # none where the round ended before this node had a folder
-            transport, sharing = self._transport(node), len(self.state.nodes)
-            again, near = self.state.is_taken_up, self.state.file_systems.reader(node.host)
+            transport = near if near and is_lost else self._transport(node)
+            again, sharing = self.state.is_taken_up, len(self.state.nodes)
             left_out = await collect_folder(
                 transport, paths.work, folder, target, timeout, sharing, is_again=again, near=near
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from benchmarks.search.architecture import Architecture, Images, as_json
+from benchmarks.search.controller.__main__ import _settings
 from benchmarks.search.controller.architectures import checked, identity_of
 from benchmarks.search.controller.first import first_proposals
 from benchmarks.search.controller.refusal import RefuseError
@@ -22,8 +24,10 @@ from benchmarks.search.operations import operations_of
 from benchmarks.search.proposer_process import Proposer
 from benchmarks.search.protocol import Evaluation, Evaluations, Hyperparameters, Proposed, encode
 from benchmarks.search.resnet import small_resnet
+from tests.benchmarks.search.engine_parts import DATA
 from tests.benchmarks.search.engine_processes import PATIENCE_S, environment_with
 from utils.case_form import ROLES_TOKEN
+from utils.errors import FlagPerfError
 
 START = small_resnet(Images(8, 8, 1), 10)
 SPACE = Space(START, (32, 64), most_parameters=50_000)
@@ -129,3 +133,27 @@ def test_a_controller_says_what_is_wrong_without_a_traceback(tmp_path: Path) -> 
     assert str(tmp_path) in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("search_seconds", 0, "`$.search_seconds`"),
+        ("search_seconds", "soon", "`$.search_seconds`"),
+        ("epochs_by_round", (), "`$.epochs`"),
+        ("epochs_by_round", (1, 0), "`$.epochs[1]`"),
+        ("heartbeat_seconds", -1, "`$.heartbeat_s`"),
+        ("max_trials", -5, "`$.max_trials`"),
+    ],
+)
+def test_settings_by_which_nothing_can_be_searched_are_refused(name: str, value: object, says: str) -> None:
+    values = {
+        "search_seconds": 60,
+        "max_trials": 0,
+        "epochs_by_round": (1, 2),
+        "heartbeat_seconds": 2,
+        "lost_after_seconds": 10,
+    }
+    assert _settings(values, 42, 2, DATA).epochs == (1, 2)
+    with pytest.raises(FlagPerfError, match=re.escape(says)):
+        _settings({**values, name: value}, 42, 2, DATA)

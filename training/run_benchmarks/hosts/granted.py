@@ -61,6 +61,13 @@ class Tenure(Protocol):
         """Why the hosts are taken away, as soon as they are, or are about to be."""
         ...
 
+    def at_end(self, script: str) -> None:
+        """Let a shell script run on each of the hosts when they are taken away, in the short time that there is then.
+
+        What a task started there may be none of the scheduler's: a container, say, goes on when its job has ended.
+        """
+        ...
+
     async def record(self) -> GrantedJob:
         """What the scheduler says of the allocation now, also after its end."""
         ...

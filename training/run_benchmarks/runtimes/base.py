@@ -136,6 +136,10 @@ class Runtime(ABC):
         with self.cleaning_up(transport.host, grace_s):
             return await self._remove_all(transport, run_id, grace_s)
 
+    def removal_script(self, run_id: str) -> str:
+        """A shell script that removes every unit of the run where it is executed, as `remove_all` does; or empty."""
+        return ""
+
     @contextmanager
     def cleaning_up(self, host: str, grace_s: float = 0.0) -> Iterator[None]:
         """One limit of time for all of the runtime's commands in the block, which are to leave `host` clean."""

@@ -80,6 +80,10 @@ class ContainerRuntime(Runtime):
         await self._remove_until_none(transport, run_id)
         return tuple(unit.name for unit in units)
 
+    def removal_script(self, run_id: str) -> str:
+        remove = shlex.join(self._engine.remove([]))
+        return f'ids=$({shlex.join(self._list_argv(run_id))}); [ -z "$ids" ] || {remove} $ids\n'
+
     async def list_units(self, transport: Transport, run_id: str | None = None) -> tuple[UnitState, ...]:
         ids = await self._ids(transport, run_id)
         if not ids:
@@ -145,13 +149,15 @@ class ContainerRuntime(Runtime):
 
     async def _ids(self, transport: Transport, run_id: str | None) -> tuple[str, ...]:
         """Of the run's containers, or of all of FlagPerf's, whatever state they are in."""
-        label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
-        argv = (self._engine.command, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={label}")
-        listed = await self._checked(transport, argv)
+        listed = await self._checked(transport, self._list_argv(run_id))
         ids = tuple(listed.whole_stdout().split())
         if not all(map(CONTAINER_ID.fullmatch, ids)):  # they become words of commands
             raise CommandError(listed, f"see what this command prints on {transport.host}: no container's ID")
         return ids
+
+    def _list_argv(self, run_id: str | None) -> tuple[str, ...]:
+        label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
+        return (self._engine.command, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={label}")
 
     async def _remove_until_none(self, transport: Transport, run_id: str) -> None:
         """Remove until none is listed: a removal that someone else began takes its time."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from run_benchmarks.names import work_folder
+from run_benchmarks.names import UNITS, work_folder
 from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.reading import object_in, parsed
 from run_benchmarks.run_log import LOGGER
@@ -16,6 +17,7 @@ from utils.records import FailureClass
 
 PROGRAM, OUTPUT = "process_unit.py", "output.log"  # in every unit's folder
 OUTPUT_BYTES, OUTPUT_TIMEOUT_S = 2**16, 60.0
+END = "end-of-the-program"
 OLDEST_PYTHON = (3, 8)
 # What Python imports by name never comes from the folder that a command happens to run in, or from PYTHONPATH.
 ISOLATED = ("-I",)
@@ -31,7 +33,7 @@ class ProcessRuntime(Runtime):
 
     def __init__(self, run: RunSettings) -> None:
         self.python = self._host_python = run.process_python
-        self._units = f"{work_folder(run)}/units"
+        self._units = f"{work_folder(run)}/{UNITS}"
         self.units_seen = f"{self._units} and the ssh user's processes"
 
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:
@@ -62,6 +64,10 @@ class ProcessRuntime(Runtime):
             transport, "remove", self._units, run_id, str(grace_s), grace_s=grace_s
         )
         return tuple(completed.stdout.split())
+
+    def removal_script(self, run_id: str) -> str:
+        words = (self._host_python, *ISOLATED, "-", "remove", self._units, run_id, "0")
+        return f"{shlex.join(words)} <<'{END}'\n{Path(process_unit.__file__).read_text()}\n{END}\n"
 
     async def list_units(self, transport: Transport, run_id: str | None = None) -> tuple[UnitState, ...]:
         words = (self._units,) if run_id is None else (self._units, run_id)

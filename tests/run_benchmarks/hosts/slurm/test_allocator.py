@@ -19,8 +19,6 @@ from run_benchmarks.hosts.base import AllocationError
 from run_benchmarks.hosts.granted import AllocationEnd
 from run_benchmarks.hosts.slurm import queue, tenure
 from run_benchmarks.hosts.slurm.allocator import SlurmHosts
-from run_benchmarks.hosts.slurm.ends import ended
-from run_benchmarks.hosts.slurm.jobs import job_in
 from run_benchmarks.plan.slurm import SlurmSettings
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.builders import make_case
@@ -170,29 +168,6 @@ def test_a_job_that_somebody_cancels_is_told_of(slurm: Slurm) -> None:
     assert slurm.jobs() == {}
 
 
-def test_a_node_that_fails_is_named(slurm: Slurm) -> None:
-    end = ended_by(slurm, lambda job: slurm.kill_node("n2"), SlurmSettings())
-    assert (end.verdict, end.failure_class) == (Verdict.UNREACHABLE, FailureClass.NODE_FAILED)
-    assert end.host == "n2"
-
-
-def test_a_job_that_makes_room_for_another_is_preempted(slurm: Slurm) -> None:
-    def take(job: int) -> None:
-        slurm.run("scancel", str(slurm.allocate("--partition=batch", "--nodes=3", "--exclusive")))
-
-    end = ended_by(slurm, take, SlurmSettings(options=("--partition=spare",)))
-    assert end.failure_class is FailureClass.ALLOCATION_PREEMPTED
-
-
-def test_the_end_of_a_job_is_told_of_before_it_comes(slurm: Slurm) -> None:
-    def shorten(job: int) -> None:
-        slurm.run("scontrol", "update", f"JobId={job}", "TimeLimit=1")
-
-    end = ended_by(slurm, shorten, SlurmSettings(time="60", save_before=3600))
-    assert (end.verdict, end.failure_class) == (Verdict.TIMED_OUT, FailureClass.ALLOCATION_TIME_LIMIT)
-    assert not end.is_over and "so that its logs are saved" in end.message
-
-
 def test_one_job_is_kept_for_all_rounds_that_fit_where_that_is_asked(slurm: Slurm) -> None:
     one = replace(make_case(("h1",), name="toy:pytorch:X1:1:1:1"), hosts=())
     one = replace(one, settings=replace(one.settings, nnodes=1))
@@ -226,23 +201,6 @@ def test_a_node_by_whose_fault_a_round_failed_is_not_asked_for_again(slurm: Slur
             assert [host.name for host in allocation.hosts] == ["n2", "n3"]
 
     in_time(scenario())
-
-
-def test_two_runs_at_once_wait_for_each_other(slurm: Slurm) -> None:
-    used: list[str] = []
-
-    async def run(name: str) -> None:
-        async with hosts_of(SlurmSettings(), run=name).acquire(TWO) as allocation:
-            assert not set(used) & {host.name for host in allocation.hosts}
-            used.extend(host.name for host in allocation.hosts)
-            await asyncio.sleep(1.0)
-            used.clear()
-
-    async def scenario() -> None:
-        await asyncio.gather(run(f"{RUN[:-1]}1"), run(f"{RUN[:-1]}2"))
-
-    in_time(scenario())
-    assert slurm.jobs() == {}
 
 
 def test_a_slurm_that_does_not_answer_takes_nothing_away(slurm: Slurm) -> None:
@@ -286,31 +244,6 @@ def kill_a_controller(run: str, abandoned_after: float) -> None:
     assert controller.stdout is not None and controller.stdout.readline() == b"held\n"
     controller.send_signal(signal.SIGKILL)
     controller.wait()
-
-
-def test_nodes_of_a_controller_that_was_killed_are_given_back(slurm: Slurm) -> None:
-    kill_a_controller(RUN, 10)
-    (job,) = slurm.jobs()
-    assert slurm.jobs() == {job: "RUNNING"}
-    slurm.wait_for_no_job()
-    assert slurm.job(job)["ExitCode"] == "75:0"
-    end = ended(str(job), job_in(slurm.run("scontrol", "show", "job", "--oneliner", str(job))), ())
-    assert end.failure_class is FailureClass.ALLOCATION_ENDED
-    assert "heard of no controller" in end.message and "abandoned_after" in end.remedy
-
-
-def test_who_takes_the_run_up_has_the_same_job(slurm: Slurm) -> None:
-    kill_a_controller(RUN, 600)
-    (job,) = slurm.jobs()
-
-    async def scenario() -> None:
-        async with hosts_of(SlurmSettings()).acquire(replace(TWO, hosts=("n1", "n2"))) as allocation:
-            assert allocation.tenure is not None
-            assert (await allocation.tenure.record()).job == str(job)
-            assert [host.name for host in allocation.hosts] == ["n1", "n2"]
-
-    in_time(scenario())
-    assert slurm.jobs() == {}
 
 
 def test_a_round_that_is_taken_up_after_its_job_has_ended_says_by_what(slurm: Slurm) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from run_benchmarks.hosts.slurm.ends import about_to_end, ended, waits_for_ever
-from run_benchmarks.hosts.slurm.holder import sbatch_argv
+from run_benchmarks.hosts.slurm.holder import ABANDONED, sbatch_argv
 from run_benchmarks.hosts.slurm.jobs import Job, Slurm, SlurmError, energy_in, job_in
 from run_benchmarks.plan.slurm import SlurmSettings
 from run_benchmarks.transports.base import ByteSink, ByteSource, Transport
@@ -102,6 +102,17 @@ def test_a_state_that_a_job_ends_in_is_a_class_with_its_evidence(
         and "the record" in end.evidence
         and f"docs/failures.md, {kind.value}" in end.remedy
     )
+
+
+def test_a_job_that_ended_itself_for_want_of_a_controller_says_so() -> None:
+    end = ended("17", job(JobState="FAILED", ExitCode=f"{ABANDONED}:0"), [])
+    assert end.failure_class is FailureClass.ALLOCATION_ENDED
+    assert "heard of no controller" in end.message and "abandoned_after" in end.remedy
+
+
+def test_a_node_that_is_down_is_whose_fault_a_failed_node_is() -> None:
+    assert ended("17", job(JobState="NODE_FAIL"), [], ["n2"]).host == "n2"
+    assert ended("17", job(JobState="CANCELLED"), [], ["n2"]).host == ""
 
 
 def test_accounting_names_who_cancelled_a_job_that_slurm_has_forgotten() -> None:

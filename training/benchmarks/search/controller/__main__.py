@@ -17,6 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
+
 from benchmarks.driver.arguments import parse_arguments
 from benchmarks.driver.configuration import read_configuration
 from benchmarks.search.controller.architectures import checked
@@ -32,6 +34,8 @@ from utils.case_form import ROLES_TOKEN
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM
 from utils.errors import FlagPerfError
 from utils.roles import WORKERS
+
+WEIGHTS = "weights"
 
 
 def main(argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
@@ -53,7 +57,7 @@ def main(argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> in
                 token=_token(environment),
                 check=partial(checked, space=space),
                 out=sys.stdout,
-                weights=WeightStore(folder / "weights"),
+                weights=WeightStore(folder / WEIGHTS),
                 first=first_proposals(space, settings.workers, settings.seed),
             )
     except FlagPerfError as error:
@@ -62,29 +66,41 @@ def main(argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> in
 
 
 def _settings(values: Mapping[str, Any], seed: int, workers: int, data: DataFacts) -> SearchSettings:
-    return SearchSettings(
-        workers=workers,
-        search_seconds=values["search_seconds"],
-        max_trials=values["max_trials"] or None,
-        epochs=tuple(values["epochs_by_round"]),
-        seed=seed,
-        heartbeat_s=values["heartbeat_seconds"],
-        lost_s=values["lost_after_seconds"],
-        data=data,
-    )
+    """FlagPerfError for what no search can be conducted by."""
+    settings = {
+        "workers": workers,
+        "search_seconds": values["search_seconds"],
+        "max_trials": values["max_trials"] or None,
+        "epochs": values["epochs_by_round"],
+        "seed": seed,
+        "heartbeat_s": values["heartbeat_seconds"],
+        "lost_s": values["lost_after_seconds"],
+        "data": data,
+    }
+    try:
+        return msgspec.convert(settings, SearchSettings)
+    except msgspec.ValidationError as error:
+        raise FlagPerfError(
+            str(error), where="configuration", remedy="see config/_base.py of the case"
+        ) from error
 
 
 @contextmanager
 def _folder(environment: Mapping[str, str]) -> Iterator[Path]:
     """Where the state is kept; none is kept behind the controller's end where nobody has said where."""
     if environment.get(CHECKPOINT_DIR):
-        yield Path(environment[CHECKPOINT_DIR])
+        folder = Path(environment[CHECKPOINT_DIR])
+        try:
+            (folder / WEIGHTS).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FlagPerfError(f"cannot be written: {error.strerror}", where=str(folder)) from error
+        yield folder
         return
     print(
         f"controller: {CHECKPOINT_DIR} is not set: the search cannot be resumed", file=sys.stderr, flush=True
     )
-    with TemporaryDirectory() as folder:
-        yield Path(folder)
+    with TemporaryDirectory() as made:
+        yield Path(made)
 
 
 def _given(environment: Mapping[str, str], name: str) -> str:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from benchmarks.search.protocol import DataFacts, Record
+from typing import Annotated
+
+from msgspec import Meta
+
+from benchmarks.search.protocol import Count, DataFacts, Ordinal, Record
+
+AboveZero = Annotated[float, Meta(gt=0, le=1e9)]
 
 
 class SearchSettings(Record, frozen=True):
@@ -14,14 +20,14 @@ class SearchSettings(Record, frozen=True):
     workers have to train on; None: what the first has.
     """
 
-    workers: int
-    search_seconds: float
-    max_trials: int | None
-    epochs: tuple[int, ...]
-    seed: int
-    heartbeat_s: float = 5.0
-    lost_s: float = 30.0
-    alone_s: float = 600.0
+    workers: Ordinal
+    search_seconds: AboveZero
+    max_trials: Ordinal | None
+    epochs: Annotated[tuple[Ordinal, ...], Meta(min_length=1, max_length=100)]
+    seed: Count
+    heartbeat_s: AboveZero = 5.0
+    lost_s: AboveZero = 30.0
+    alone_s: AboveZero = 600.0
     data: DataFacts | None = None
 
     def epochs_of(self, round_number: int) -> int:

@@ -83,6 +83,9 @@ class PodTenure:
                     return ended(self._job, end, self._nodes[name], events[-MOST_EVENTS:])
             await asyncio.sleep(WATCH_S)
 
+    def at_end(self, script: str) -> None:
+        """Nothing: all that runs in a pod ends with it."""
+
     async def record(self) -> GrantedJob:
         """The job, as it was seen last."""
         nodes = tuple(self._nodes.values())

@@ -20,7 +20,7 @@ from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 from utils.numbers import counted
 
-# job, node -> the way to the node
+# job ID, node -> the way to the node
 NodeOpener = Callable[[str, str], Transport]
 GIVE_BACK_S, LOOK_S = 45.0, 0.25  # a node that does not answer keeps its job for minutes
 
@@ -69,6 +69,7 @@ class SlurmHosts:
         finally:
             if not self._settings.hold:
                 await self.close()
+            await tenure.close()
 
     async def close(self) -> None:
         """Give the nodes back, and wait until Slurm has it so. What an earlier controller of the run has left goes too.

@@ -40,7 +40,11 @@ class OwnJob:
         if not self._hosts:
             self._hosts = {host.name: host for host in await hosts_of(self._slurm, job, self._open)}
         hosts = tuple(self._hosts[name] for name in case.hosts)
-        yield Allocation(hosts, JobTenure(self._slurm, job, self._settings.save_before))
+        tenure = JobTenure(self._slurm, job, self._settings.save_before)
+        try:
+            yield Allocation(hosts, tenure)
+        finally:
+            await tenure.close()
 
     async def close(self) -> None:
         """Let go of the nodes, which stay the job's."""

@@ -9,6 +9,7 @@ from contextlib import suppress
 from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob
 from run_benchmarks.hosts.slurm.ends import about_to_end, ended
 from run_benchmarks.hosts.slurm.jobs import COMPLETING, Job, Slurm, SlurmError, energy_in
+from run_benchmarks.hosts.slurm.last_act import LastAct
 from run_benchmarks.hosts.slurm.queue import looked_at
 
 LOOK_S, ENDING_LOOK_S = 10.0, 1.0
@@ -23,6 +24,7 @@ class JobTenure:
 
     def __init__(self, slurm: Slurm, job: Job, save_before: float) -> None:
         self._slurm, self._job, self._save_before = slurm, job, save_before
+        self._last_acts: list[LastAct] = []
 
     @property
     def id(self) -> str:
@@ -39,6 +41,16 @@ class JobTenure:
             if job.state != COMPLETING and self.is_near_end(job):
                 return about_to_end(job)
             await asyncio.sleep(ENDING_LOOK_S if job.state == COMPLETING else LOOK_S)
+
+    def at_end(self, script: str) -> None:
+        """Let a script run on every node of the job when that is ended."""
+        if script:
+            self._last_acts.append(LastAct(self._job, script))
+
+    async def close(self) -> None:
+        """Let the nodes forget those scripts, which they execute once more."""
+        for last_act in self._last_acts:
+            await last_act.close()
 
     def is_near_end(self, job: Job, share: float = 1.0) -> bool:
         """Whether less time is left than saving the logs may take; with `share` 2, than twice that."""

@@ -1,0 +1,107 @@
+"""The main job on two nodes that Slurm grants: as processes and in containers, to its target, and nothing left."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.run_benchmarks.e2e.harness import ENDLESS, QUICK, Bench, ending
+from tests.run_benchmarks.process_table import pids_with
+from tests.slurm.fixtures import need_slurm, speak_to
+from tests.slurm.slurm import Slurm
+
+CASE = "bert:pytorch:cpu:2:1:1"
+
+
+class OnNetwork(Slurm):
+    """Nodes that reach each other by an address of this machine that is not its loopback."""
+
+    def address_of(self, node: str) -> str:
+        argv = ["ip", "-4", "-oneline", "address", "show", "up", "scope", "global"]
+        listed = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True).stdout
+        address = re.search(r"inet ([0-9.]+)", listed)
+        assert address, "this machine has no network but its loopback"
+        return address[1]
+
+
+@pytest.fixture(scope="module")
+def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    need_slurm()
+    slurm = OnNetwork(tmp_path_factory.mktemp("slurm"), nodes=2)
+    try:
+        slurm.up()
+        yield slurm
+    finally:
+        slurm.down()
+
+
+@pytest.fixture
+def run(
+    two_nodes: Slurm, bench: Callable[..., Bench], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Bench:
+    """A run on Slurm's nodes; files and engine are this machine's."""
+    speak_to(two_nodes, monkeypatch)
+    run = bench([])
+    (run.config / "cluster_conf.py").write_text('HOSTS = slurm(time="30", gres="gpu:2")\n')
+    return run
+
+
+def on_nodes(run: Bench, data: Path, runtime: str) -> None:
+    """Set the run up for a runtime."""
+    run.test(
+        CASES={CASE: str(data)},
+        RUNTIME=runtime,
+        PROCESS_PYTHON=sys.executable,
+        FLAGPERF_PATH_HOST=str(run.folder / "work"),
+        IMAGE_DISTRIBUTION="build",
+    )
+
+
+def nothing_is_left(slurm: Slurm, uid: str) -> None:
+    """No job, process or container."""
+    assert slurm.jobs() == {}
+    assert pids_with(uid) == []
+    argv = ["docker", "ps", "--all", "--quiet", f"--filter=label=flagperf.run={uid}"]
+    assert subprocess.run(argv, stdout=subprocess.PIPE, text=True).stdout == ""
+
+
+@pytest.mark.parametrize("runtime", ["process", "docker"])
+def test_two_nodes_that_slurm_grants_train_to_the_target(
+    runtime: str, two_nodes: Slurm, run: Bench, data: Path, request: pytest.FixtureRequest
+) -> None:
+    if runtime == "docker":
+        request.getfixturevalue("image")
+    run.vendor_config("cpux2x1", QUICK)
+    on_nodes(run, data, runtime)
+
+    ended = run.run()
+
+    assert ended.code == 0, ended.output
+    (result,) = ended.rounds()
+    assert result["verdict"] == "CONVERGED" and result["hosts"] == ["n1", "n2"]
+    assert result["allocation"]["nodes"] == ["n1", "n2"]
+    nothing_is_left(two_nodes, ended.uid())
+    assert not list((run.folder / "work" / ".flagperf").glob(f"*/*{ended.uid()}*"))
+
+
+def test_a_job_that_is_cancelled_takes_its_containers_with_it(
+    two_nodes: Slurm, run: Bench, data: Path, image: str
+) -> None:
+    run.vendor_config("cpux2x1", ENDLESS)
+    on_nodes(run, data, "docker")
+    process = run.start()
+    with ending(run, process):
+        run.wait_for_log(process, "step ")
+        two_nodes.run("scancel", *map(str, two_nodes.jobs()))
+        ended = run.ended(process)
+    assert ended.code == 1, ended.output
+    (result,) = ended.rounds()
+    assert result["failure"]["class"] == "allocation_cancelled"
+    nothing_is_left(two_nodes, ended.uid())
+    assert ended.folder is not None  # the logs are where this machine sees them, too
+    assert (ended.folder / CASE / "round1" / "n1_noderank0" / "rank0.out.log").is_file()

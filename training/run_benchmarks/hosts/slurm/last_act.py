@@ -1,0 +1,47 @@
+"""What is done on all nodes of a job at the moment when it is ended: one step that waits for Slurm's SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+
+from run_benchmarks.hosts.slurm.jobs import Job
+from run_benchmarks.transports.local import LocalTransport
+from run_benchmarks.transports.srun import SLURMS_OWN
+from utils.errors import FlagPerfError
+
+# The shell is the step's own process, and outlives the signal that all processes of the job get; SIGKILL follows after
+# KillWait, which is 30 s by default. The script comes by standard input, and so stands in no list of processes.
+WAIT = (
+    """script=$(cat); trap 'trap "" TERM; eval "$script"; exit 0' TERM; while :; do sleep 3600 & wait; done"""
+)
+
+
+class LastAct:
+    """A script that waits on every node of a job. A controller that is killed leaves it waiting."""
+
+    def __init__(self, job: Job, script: str) -> None:
+        self._step = asyncio.create_task(self._wait(job, script))
+
+    async def close(self) -> None:
+        """End the step, by which the script is executed."""
+        self._step.cancel()
+        await asyncio.gather(self._step, return_exceptions=True)
+
+    async def _wait(self, job: Job, script: str) -> None:
+        others = [name for name in os.environ if name.startswith("SLURM_") and name not in SLURMS_OWN]
+        options = ("--overlap", "--cpu-bind=none", "--mpi=none", "--quiet", "--ntasks-per-node=1")
+        argv = (
+            "env",
+            *(f"--unset={name}" for name in others),
+            "srun",
+            f"--jobid={job.id}",
+            f"--nodes={len(job.nodes)}",
+            *options,
+            "sh",
+            "-c",
+            WAIT,
+        )
+        with suppress(FlagPerfError):
+            await LocalTransport("slurm").run(argv, stdin=script.encode())
