@@ -34,7 +34,7 @@ def test_wherever_the_output_is_cut() -> None:
         whole = b"welcome\n" + mark + PRINTED + mark + b"7 " + mark + b"\nbye\n"
         taken(framed, (whole[at : at + size] for at in range(0, len(whole), size)))
         assert (bytes(given), framed.code, framed.noise) == (PRINTED, 7, b"welcome\n"), size
-        assert not framed.stays.is_set()
+        assert not framed.stays
 
 
 def test_without_the_whole_end_there_is_no_code() -> None:
@@ -45,11 +45,16 @@ def test_without_the_whole_end_there_is_no_code() -> None:
 
 
 def test_a_shell_frames_a_command() -> None:
-    given = bytearray()
+    given, errors = bytearray(), bytearray()
     framed = framed_into(given)
-    script = f"{BEGIN}\nstays=yes\n{END}"
-    argv = ["sh", "-c", script, "sh", framed.mark, "sh", "-c", "echo out; echo err >&2; exit 9"]
-    done = subprocess.run(argv, capture_output=True)
+    script = f'mark=$1; {BEGIN}\nsh -c "echo out; echo err >&2; exit 9"; code=$? stays=yes\n{END}'
+    done = subprocess.run(["sh", "-c", script, "sh", framed.mark], capture_output=True)
     taken(framed, [done.stdout])
-    assert (bytes(given), framed.code, framed.stays.is_set()) == (b"out\n", 9, True)
-    assert framed.of_command(f"noise\n{done.stderr.decode()}") == "err\n"
+    assert (bytes(given), framed.code, framed.stays) == (b"out\n", 9, True)
+
+    async def keep(chunk: bytes) -> None:
+        errors.extend(chunk)
+
+    of_errors = Framed(keep, framed.mark)
+    taken(of_errors, [b"noise\n" + done.stderr])
+    assert (bytes(errors), of_errors.noise) == (b"err\n", b"noise\n")

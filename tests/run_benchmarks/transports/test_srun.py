@@ -77,6 +77,24 @@ def test_hundreds_of_short_commands_at_once(node: Host) -> None:
     assert node.use(scenario, 300.0) == [f"{number}\n" for number in range(300)]
 
 
+def test_one_step_runs_one_command_after_the_other(node: Host) -> None:
+    async def scenario(transport: Transport) -> list[str]:
+        return [(await checked(transport, ["sh", "-c", "echo $SLURM_STEP_ID"])).stdout for _ in range(5)]
+
+    assert len(set(node.use(scenario))) == 1
+
+
+def test_a_step_whose_srun_died_while_it_waited_is_replaced(node: Host, slurm: Slurm) -> None:
+    async def scenario(transport: Transport) -> None:
+        (step,) = (await checked(transport, ["sh", "-c", "echo $SLURM_JOB_ID.$SLURM_STEP_ID"])).stdout.split()
+        slurm.run("scancel", step)
+        await eventually(lambda: step not in slurm.run("squeue", "--steps", "--noheader", "--format=%i"))
+        await asyncio.sleep(1)  # srun is told of it, too
+        assert (await checked(transport, ["echo", "on"])).stdout == "on\n"
+
+    node.use(scenario)
+
+
 def test_what_is_asked_together_takes_one_step(node: Host, slurm: Slurm) -> None:
     async def scenario(transport: Transport) -> list[str]:
         together = transport.together()
@@ -169,22 +187,27 @@ def test_without_srun_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch
     assert "no srun on this machine" in lost_while(node_of(1), lambda: None).message
 
 
-def test_cancelling_ends_the_step_while_srun_is_slow(node: Host, slurm: Slurm) -> None:
-    """A stopped srun minds no SIGTERM: it is killed once its time is over."""
-    mark = f"flagperf-{uuid.uuid4()}"
+def test_cancelling_ends_the_step_while_srun_is_slow(slurm: Slurm) -> None:
+    """A stopped srun minds no SIGTERM: it is killed once its time is over, and the step by its name."""
+    mark, job = f"flagperf-{uuid.uuid4()}", slurm.allocate("--nodelist=n2")
+
+    def sruns() -> list[int]:
+        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        return [pid for pid in pids_with(f"--jobid={job}") if str(pid) in children]
 
     async def scenario(transport: Transport) -> None:
         running = asyncio.ensure_future(transport.run(["sh", "-c", "sleep 300; :", mark]))
-        await eventually(lambda: len(pids_with(mark)) > 2)
-        for pid in pids_with(mark):
-            if Path(f"/proc/{pid}/comm").read_text() == "srun\n":
-                os.kill(pid, signal.SIGSTOP)
+        await eventually(lambda: len(pids_with(mark)) > 0)
+        before = sruns()
+        assert before
+        for pid in before:
+            os.kill(pid, signal.SIGSTOP)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        assert not [pid for pid in pids_with(mark) if Path(f"/proc/{pid}/comm").read_text() == "srun\n"]
+        assert (sruns(), pids_with(mark)) == ([], [])
 
-    node.use(scenario)
+    node_of(job).use(scenario)
 
 
 @pytest.fixture
@@ -207,21 +230,20 @@ def test_what_a_command_leaves_running_goes_on_in_its_step(tracking_slurm: Slurm
     mark = f"flagperf-{uuid.uuid4()}"
     job, node = tracking_slurm.allocate(), tracking_slurm.names[0]
 
+    def steps() -> int:
+        return tracking_slurm.run("squeue", "--steps", "--noheader", "--format=%j").count("flagperf-")
+
     async def scenario(transport: Transport) -> None:
         script = 'setsid sh -c "sleep 300; :" "$0" >/dev/null 2>&1 </dev/null & echo started'
         assert (await checked(transport, ["sh", "-c", script, mark])).stdout == "started\n"
         assert (await transport.run(["sh", "-c", "exit 3"])).returncode == 3
-        steps = tracking_slurm.run("squeue", "--steps", "--noheader", "--format=%j")
-        assert "flagperf" in steps
+        assert steps() == 2  # that which stays, and one that waits for a command
         sleeping = [
             pid for pid in pids_with(mark) if b"setsid" not in Path(f"/proc/{pid}/cmdline").read_bytes()
         ]
         assert len(sleeping) == 1
         os.killpg(sleeping[0], signal.SIGKILL)
-        await eventually(
-            lambda: "flagperf" not in tracking_slurm.run("squeue", "--steps", "--noheader", "--format=%j"),
-            90.0,
-        )
+        await eventually(lambda: steps() == 1, 90.0)
 
     node_of(job, node).use(scenario, 120.0)
 

@@ -12,10 +12,10 @@ import secrets
 from run_benchmarks.transports.base import ByteSink
 from utils.numbers import whole
 
-# $1: the mark, then the command, in a shell of its own: there `cd`, say, is a program and no word of this shell.
-BEGIN = """mark=$1; shift; printf %s "$mark"; printf %s "$mark" >&2; (exec "$@"); code=$?"""
-# $stays: a word where this shell goes on although the command has ended. The line's end is for who waits for one.
-END = """printf '%s%s %s%s\\n' "$mark" "$code" "$stays" "$mark\""""
+# $mark, and the command behind it, in a shell of its own: there `cd`, say, is a program and no word of this
+# shell. $stays: a word where this shell goes on for what the command has left. A line's end is for who waits for one.
+BEGIN = """printf %s "$mark"; printf %s "$mark" >&2"""
+END = """end() { printf '%s%s %s%s\\n' "$mark" "$code" "$stays" "$mark"; }; end; end >&2"""
 # What a mark begins with. Of what a command prints only this much is ever held back, so that its last line, which may
 # be the last for hours, is seen at once.
 RARE = "\x1e"
@@ -25,14 +25,14 @@ NOISE_BYTES = 2**16  # that is kept of what others print before the command
 class Framed:
     """A sink for framed output, which hands on what the command printed.
 
-    code: its exit code, once all of its output has come. stays: set then where its shell goes on.
+    code: its exit code, once all of its output has come. ended: set then. stays: whether its shell goes on then.
     noise: what others printed before it.
     """
 
-    def __init__(self, sink: ByteSink) -> None:
-        self.mark = f"{RARE}{secrets.token_hex(16)}"
+    def __init__(self, sink: ByteSink, mark: str = "") -> None:
+        self.mark = mark or f"{RARE}{secrets.token_hex(16)}"
         self.code: int | None = None
-        self.stays = asyncio.Event()
+        self.stays, self.ended = False, asyncio.Event()
         self.noise = b""
         self._marks, self._sink, self._held = 0, sink, b""
 
@@ -48,11 +48,6 @@ class Framed:
             await self._give(self._held[:ready])
             self._held = self._held[ready:]
 
-    def of_command(self, errors: str) -> str:
-        """What the command printed of all this standard error."""
-        _, mark, own = errors.partition(self.mark)
-        return own if mark else errors
-
     async def _give(self, part: bytes) -> None:
         """What stands before the first mark, between two of them, or behind the last."""
         if self._marks == 0:
@@ -61,9 +56,8 @@ class Framed:
             await self._sink(part)
         elif self._marks == 2:
             code, _, stays = part.decode(errors="replace").partition(" ")
-            self.code = whole(code)
-            if stays:
-                self.stays.set()
+            self.code, self.stays = whole(code), bool(stays)
+            self.ended.set()
 
 
 def _before_mark(held: bytes, mark: bytes) -> int:

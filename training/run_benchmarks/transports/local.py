@@ -24,8 +24,13 @@ class LocalTransport(Transport):
         self._grace_s = grace_s
 
     async def _run(
-        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink
+        self,
+        argv: tuple[str, ...],
+        stdin: ByteSource | None,
+        stdout: ByteSink,
+        stderr: ByteSink | None = None,
     ) -> tuple[int, str]:
+        """As every transport's; with `stderr`, which then gets it all, none of it is kept."""
         # Shielded: asyncio, cancelled in the middle of it, would end the command but not what that has started.
         starting, errors = asyncio.ensure_future(_start(argv)), Tail()
         try:
@@ -36,7 +41,7 @@ class LocalTransport(Transport):
             *_, code = await exchange(
                 feed(process.stdin, stdin or b""),
                 collect(process.stdout, stdout),
-                collect(process.stderr, errors.take),
+                collect(process.stderr, stderr or errors.take),
                 process.wait(),
             )
         except BaseException:

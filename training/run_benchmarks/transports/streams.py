@@ -39,7 +39,7 @@ async def exchange(feeding: Coroutine[Any, Any, None], *reading: Coroutine[Any, 
 
 async def feed(writer: ByteWriter, source: ByteSource) -> None:
     """Write `source` to its end. A command that reads no further is no error: its exit code tells."""
-    async for chunk in _chunks(source):  # its own errors are none of the command's
+    async for chunk in chunks(source):  # its own errors are none of the command's
         try:
             writer.write(chunk)
             await writer.drain()
@@ -55,7 +55,8 @@ async def collect(reader: ByteReader, sink: ByteSink) -> None:
         await sink(chunk)
 
 
-async def _chunks(source: ByteSource) -> AsyncIterator[bytes]:
+async def chunks(source: ByteSource) -> AsyncIterator[bytes]:
+    """What a command is to read, in parts that are not large."""
     if isinstance(source, bytes):
         for start in range(0, len(source), CHUNK_BYTES):
             yield source[start : start + CHUNK_BYTES]

@@ -1,18 +1,19 @@
-"""The srun transport: commands on a node of a Slurm job, each a step of its own beside the others."""
+"""The srun transport: commands on a node of a Slurm job, in steps of the job that overlap each other."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from run_benchmarks.transports.base import ByteSink, ByteSource, CommandTimeoutError, Transport
-from run_benchmarks.transports.framed import BEGIN, END, RARE, Framed
+from run_benchmarks.transports.base import ByteSink, ByteSource, CommandTimeoutError, Tail, Transport
 from run_benchmarks.transports.local import LocalTransport
 from run_benchmarks.transports.srun.errors import explain
+from run_benchmarks.transports.srun.step import SCRIPT, Step
 from run_benchmarks.transports.together import Together
 
 # What a command's environment has from here, beside Slurm's own variables: as with a login, no more than says who and
@@ -34,85 +35,76 @@ SLURMS_OWN = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT")
 # So long srun may take to end its step; and then, for it sometimes misses a signal while it starts one, the search for
 # that step, and its end. All of it goes by way of slurmctld.
 END_S = 4.0
-# Where Slurm tracks a step's processes by a control group, all that are left in it are killed when the step ends, also
-# units that are to outlive the command which started them. So the step stays as long as any is left; it looks four
-# times a minute, which costs nothing. Where Slurm tracks them otherwise there is no such group, and no need.
-LEFT = r"""stays=; group=
-while IFS=: read -r _ kind path; do
-  case $kind:$path in
-    freezer:*/step_*) group=/sys/fs/cgroup/freezer$path/cgroup.procs ;;
-    :*/step_*) group=/sys/fs/cgroup$path/cgroup.procs ;;
-  esac
-done </proc/self/cgroup
-left() { while read -r pid; do [ "$pid" = $$ ] || return 0; done <"$group"; return 1; }
-[ -r "$group" ] && left && stays=stays"""
-STAY = """if [ "$stays" ]; then while left; do sleep 15; done; fi"""
-SCRIPT = "\n".join((BEGIN, LEFT, END, STAY))
+MOST_FREE = 2  # steps that wait for a further command
 
 
 class SrunTransport(Transport):
     """A node of a running job.
 
-    Nothing is held open between commands: each is an `srun` of its own. A command that was under way when contact was
-    lost is never repeated: whether it ran is not known.
+    A command takes a step that waits for one, or begins one: as many as run at once. A command that was under way when
+    contact was lost is never repeated: whether it ran is not known.
     """
 
     def __init__(self, job: str, node: str) -> None:
         super().__init__(node)
         self._job = job
         self._here = LocalTransport(grace_s=END_S)
-        self._staying: set[asyncio.Future[tuple[int, str]]] = set()
+        self._free: list[Step] = []
+        self._others: set[Step] = set()  # that run a command, stay for what one has left, or are about to end
 
     async def reach(self) -> None:
-        """Run a command that does nothing."""
-        await self.run(["true"])
+        """Run a command that does nothing in a step of its own."""
+        await self._run_in(self._begun(), ("true",), None, Tail().take)
 
     def together(self) -> Transport:
-        """The same node; commands of one moment share a step."""
+        """The same node; commands of one moment are sent as one."""
         return Together(self)
 
     async def close(self) -> None:
-        """End the steps that stay for what was started in them, with that."""
-        staying, self._staying = self._staying, set()
-        for step in staying:
-            step.cancel()
-        await asyncio.gather(*staying, return_exceptions=True)
+        """End all steps, also those that stay for what was started in them."""
+        steps, self._free, self._others = [*self._free, *self._others], [], set()
+        await asyncio.gather(*(step.close(END_S) for step in steps))
 
     async def _run(
         self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink
     ) -> tuple[int, str]:
-        framed = Framed(stdout)
-        words = self._srun(_name(framed.mark), ("sh", "-c", SCRIPT, "sh", framed.mark, *argv))
-        step = asyncio.ensure_future(self._here._run(words, stdin, framed.take))
-        stays = asyncio.ensure_future(framed.stays.wait())
+        self._free = [step for step in self._free if not step.is_over]
+        step = self._free.pop() if self._free else self._begun()
+        return await self._run_in(step, argv, stdin, stdout)
+
+    async def _run_in(
+        self, step: Step, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink
+    ) -> tuple[int, str]:
+        self._others.add(step)
         try:
-            await asyncio.wait({step, stays}, return_when=asyncio.FIRST_COMPLETED)
-            errors = self._keep(step) if framed.stays.is_set() else (await step)[1]
+            code, errors = await step.run(argv, stdin, stdout)
         except BaseException:
-            await asyncio.shield(self._end(step, framed.mark))
+            await asyncio.shield(self._end(step))
             raise
-        finally:
-            stays.cancel()
-        if framed.code is None:
-            raise explain(errors + framed.noise.decode(errors="replace"), self.host, self._job)
-        return framed.code, framed.of_command(errors)
+        if code is None:
+            raise explain(errors, self.host, self._job)
+        if len(self._free) < MOST_FREE and step.may_go_on:
+            self._others.discard(step)
+            self._free.append(step)
+        else:
+            step.finish()
+        return code, errors
 
-    def _keep(self, step: asyncio.Future[tuple[int, str]]) -> str:
-        """Let a step go on; what its command printed to standard error comes with the step's end, which is too late."""
-        self._staying.add(step)
-        step.add_done_callback(self._staying.discard)
-        return ""
+    def _begun(self) -> Step:
+        name = f"flagperf-{secrets.token_hex(16)}"
+        step = Step(self._here, name, self._srun(name, ("sh", "-c", SCRIPT)))
+        step.add_done_callback(self._others.discard)
+        return step
 
-    async def _end(self, step: asyncio.Future[tuple[int, str]], mark: str) -> None:
+    async def _end(self, step: Step) -> None:
         """End a step, and see that it has ended; while slurmctld does not answer there is nothing to be done."""
-        step.cancel()
-        await asyncio.wait({step})
+        await step.kill()
         listing = ("squeue", "--steps", f"--jobs={self._job}", "--noheader", "--format=%i %j")
         with suppress(CommandTimeoutError):
             listed = await self._here.run(listing, timeout=END_S)
             for line in listed.stdout.splitlines():
                 number, _, name = line.partition(" ")
-                if name == _name(mark):
+                if name == step.name:
                     await self._here.run(("scancel", "--signal=KILL", number), timeout=END_S)
 
     def _srun(self, name: str, argv: Sequence[str]) -> tuple[str, ...]:
@@ -128,11 +120,6 @@ class SrunTransport(Transport):
             *step,
             *argv,
         )
-
-
-def _name(mark: str) -> str:
-    """What Slurm calls the step."""
-    return f"flagperf-{mark.removeprefix(RARE)}"
 
 
 def _path() -> str:

@@ -1,0 +1,141 @@
+"""A step of a Slurm job with a shell in it that runs one command after the other.
+
+To begin a step costs more than most commands: an `srun` here, a transaction of slurmctld, a line of its accounting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from collections.abc import AsyncIterator, Callable
+
+from run_benchmarks.transports.base import ByteSink, ByteSource, Tail
+from run_benchmarks.transports.framed import BEGIN, END, Framed
+from run_benchmarks.transports.local import LocalTransport
+from run_benchmarks.transports.streams import chunks
+
+# Where Slurm tracks a step's processes by a control group, all that are left in it are killed when the step ends, also
+# units that are to outlive the command which started them. So the step stays as long as any is left; it looks four
+# times a minute, which costs nothing. Where Slurm tracks them otherwise there is no such group, and no need.
+LEFT = r"""group=
+while IFS=: read -r _ kind path; do
+  case $kind:$path in
+    freezer:*/step_*) group=/sys/fs/cgroup/freezer$path/cgroup.procs ;;
+    :*/step_*) group=/sys/fs/cgroup$path/cgroup.procs ;;
+  esac
+done </proc/self/cgroup
+left() { while read -r pid; do [ "$pid" = $$ ] || return 0; done <"$group"; return 1; }"""
+# A command comes as a line (the mark, how many bytes of words, whether what follows is its own standard input) and its
+# words as a shell reads them. What it has not read of its input is taken away: a step that ends before would take what
+# was printed, and has not arrived, with it.
+SCRIPT = f"""exec 3<&0 </dev/null
+{LEFT}
+while read -r mark size input <&3; do
+  eval "set -- $(head -c "$size" <&3)"
+  {BEGIN}
+  if [ "$input" ]; then (exec "$@" <&3 3<&-); else (exec "$@" 3<&-); fi
+  code=$?; stays=
+  [ -r "$group" ] && left && stays=stays
+  {END}
+  [ -z "$input$stays" ] || break
+done
+cat <&3 >/dev/null
+exec 3<&-
+while [ "$stays" ] && left; do sleep 15; done
+"""
+
+
+class Step:
+    """A step that has begun; `name` is what Slurm calls it.
+
+    stays: for what a command has left running: it takes no further one. may_go_on: it does.
+    """
+
+    def __init__(self, here: LocalTransport, name: str, srun: tuple[str, ...]) -> None:
+        self.name, self.stays, self._is_spent = name, False, False
+        self._sent: asyncio.Queue[ByteSource | None] = asyncio.Queue()
+        self._out = self._errors = Framed(Tail().take)
+        self._task = asyncio.ensure_future(here._run(srun, self._input(), self._take, self._take_errors))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether srun has ended."""
+        return self._task.done()
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether it takes a further command."""
+        return not (self.stays or self._is_spent or self.is_over)
+
+    def add_done_callback(self, callback: Callable[[Step], None]) -> None:
+        """Call `callback` with this step once it is over."""
+        self._task.add_done_callback(lambda _: callback(self))
+
+    async def run(
+        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink
+    ) -> tuple[int | None, str]:
+        """Run a command: its exit code and standard error; None, and all that srun said, where its end is not known."""
+        errors = Tail()
+        self._out = Framed(stdout)
+        self._errors = Framed(errors.take, self._out.mark)
+        words = os.fsencode(shlex.join(argv))
+        input_ = "" if stdin is None else "input"
+        self._sent.put_nowait(f"{self._out.mark} {len(words)} {input_}\n".encode() + words)
+        if stdin is not None:
+            self._sent.put_nowait(stdin)
+            self.finish()
+        await self._ended()
+        if not self._has_ended:
+            self._task.result()  # raises what the caller's own input or output has raised
+            noise = self._out.noise + self._errors.noise
+            return None, errors.text + noise.decode(errors="replace")
+        self.stays = self._out.stays
+        return self._out.code, errors.text
+
+    def finish(self) -> None:
+        """Let it end, as no command comes any more."""
+        if not self._is_spent:
+            self._is_spent = True
+            self._sent.put_nowait(None)
+
+    async def close(self, limit_s: float) -> None:
+        """End it: by itself, or after `limit_s`; what stays at once."""
+        self.finish()
+        if not self.stays:
+            await asyncio.wait({self._task}, timeout=limit_s)
+        await self.kill()
+
+    async def kill(self) -> None:
+        """End it with all that runs in it."""
+        self._task.cancel()
+        await asyncio.wait({self._task})
+        if not self._task.cancelled():
+            self._task.exception()  # seen: of a command that has been told of it, or of none
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._out.ended.is_set() and self._errors.ended.is_set()
+
+    async def _ended(self) -> None:
+        """Wait until the command has ended, or the step."""
+        waits = [asyncio.ensure_future(each.ended.wait()) for each in (self._out, self._errors)]
+        both = asyncio.ensure_future(asyncio.wait(waits))
+        try:
+            await asyncio.wait({self._task, both}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in (both, *waits):
+                each.cancel()
+
+    async def _input(self) -> AsyncIterator[bytes]:
+        while (source := await self._sent.get()) is not None:
+            async for chunk in chunks(source):
+                yield chunk
+                if self._is_spent and self._has_ended:
+                    return
+
+    async def _take(self, chunk: bytes) -> None:
+        await self._out.take(chunk)
+
+    async def _take_errors(self, chunk: bytes) -> None:
+        await self._errors.take(chunk)
