@@ -59,7 +59,7 @@ def need_sshd() -> None:
 
 
 def need_kubectl() -> None:
-    """Skip where there is no kubectl that speaks WebSockets (1.31): distributions that test.sh can ask have older ones."""
+    """Skip where there is no kubectl that speaks WebSockets (1.31): what Debian has is older."""
     argv = ["kubectl", "version", "--client", "--output=json"]
     about = subprocess.run(argv, capture_output=True, text=True) if shutil.which("kubectl") else None
     version = json.loads(about.stdout)["clientVersion"] if about and about.returncode == 0 else {}
