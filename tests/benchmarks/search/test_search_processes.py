@@ -223,28 +223,34 @@ def test_a_stranger_is_let_go_before_a_worker_that_is_slow(listening: Engine) ->
 
 
 def test_a_worker_with_too_many_connections_loses_its_own_oldest(listening: Engine) -> None:
-    message = encode(register(0))
-    head = head_of(f"Content-Length: {len(message)}")
-    with ExitStack() as stack:
-        opened = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", listening.port), PATIENCE_S))
-            for _ in range(CONNECTIONS_OF_WORKER + 1)
-        ]
-        for each in opened:
-            each.sendall(head + message)
-            assert each.recv(1000).startswith(b"HTTP/1.1 200")
-        assert opened[0].recv(1) == b""
-        opened[1].sendall(head + message)
-        assert opened[1].recv(1000).startswith(b"HTTP/1.1 200")
+    places = range(CONNECTIONS_OF_WORKER + 1)
+    opened = [HTTPConnection("127.0.0.1", listening.port, timeout=PATIENCE_S) for _ in places]
+
+    def ask(connection: HTTPConnection) -> int:
+        connection.request("POST", "/", encode(register(0)), bearer(0))
+        response = connection.getresponse()
+        response.read()
+        return response.status
+
+    assert {ask(each) for each in opened} == {200}
+    assert opened[0].sock.recv(1) == b""
+    opened[1].auto_open = 0  # the same connection, or none
+    assert ask(opened[1]) == 200
+    for each in opened:
+        each.close()
 
 
 @pytest.mark.parametrize("loss", [1e30, -0.1, float("nan")])
-def test_a_worker_whose_loss_is_beyond_all_bounds_goes_on(listening: Engine, loss: float) -> None:
-    with join(listening.place(0)) as worker:
+def test_a_worker_whose_loss_is_beyond_all_bounds_goes_on(
+    listening: Engine, monkeypatch: pytest.MonkeyPatch, loss: float
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", environment_with({})["PYTHONPATH"])  # of the process that proposes
+    ends: list[str] = []
+    with join(listening.place(0), on_end=lambda _, reason: ends.append(reason)) as worker:
         trial = next(worker.trials())
         samples = {"training_samples": 1000, "validation_samples": 100}
         assert worker.epoch_done(trial, 1, accuracy=0.1, loss=loss, **samples)
-    assert listening.events("EPOCH")[0].value["loss"] is None
+    assert listening.events("EPOCH")[0].value["loss"] is None and not ends
 
 
 def test_a_refusal_says_why(listening: Engine) -> None:

@@ -1,7 +1,7 @@
 """What workers and the controller of a search say to each other: JSON over HTTP, one message a request.
 
-A request is `POST /` with the worker's token (`Authorization: Bearer ...`) and one of `Request` as its body; the answer is
-200 with one of `Reply`, or one of these with a `Refusal`:
+A request is `POST /` with the worker's token (`Authorization: Bearer ...`) and one of `Request` as its body; the
+answer is 200 with one of `Reply`, or one of these with a `Refusal`:
 
     401  the token is missing, or not that of this worker in this run
     409  it is another's: the worker's number has a live session, or the trial was handed to somebody else

@@ -60,7 +60,7 @@ class PromptProtocol(H11Protocol):
         """Begin to watch."""
         super().connection_made(transport)
         self._answered = self._received = 0
-        self._all: Connections = self.app.connections  # type: ignore[union-attr]
+        self._all: Connections = self.app.connections
         self._all.take(self, None)
         self.loop.call_later(FIRST_HEADER_S, self._close_stranger)
         self._watch(-1, 0)
