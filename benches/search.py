@@ -31,8 +31,9 @@ from msgspec import Raw  # noqa: E402
 from benchmarks.search.architecture import Images, as_json, parse  # noqa: E402
 from benchmarks.search.controller.architectures import identity_of  # noqa: E402
 from benchmarks.search.controller.conduct import conduct  # noqa: E402
+from benchmarks.search.controller.connections import allow_open_files  # noqa: E402
 from benchmarks.search.controller.proposals import Facts  # noqa: E402
-from benchmarks.search.controller.server import allow_open_files, listen  # noqa: E402
+from benchmarks.search.controller.server import listen  # noqa: E402
 from benchmarks.search.controller.settings import SearchSettings  # noqa: E402
 from benchmarks.search.operations import operations_of  # noqa: E402
 from benchmarks.search.protocol import (  # noqa: E402
@@ -58,6 +59,7 @@ from benchmarks.search.protocol import (  # noqa: E402
 )
 from benchmarks.search.resnet import resnet50  # noqa: E402
 from tests.ports import free_port  # noqa: E402
+from utils.roles import worker_token  # noqa: E402
 
 TOKEN = "a-token-of-this-bench"
 DATA = DataFacts(1_281_167, 50_000, "ab" * 32)
@@ -104,7 +106,8 @@ class Line:
         if self._reader is None:
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port, limit=2**25)
         body = encode(request)
-        head = f"POST / HTTP/1.1\r\nHost: c\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n"
+        token = worker_token(TOKEN, request.worker)
+        head = f"POST / HTTP/1.1\r\nHost: c\r\nAuthorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n\r\n"
         self._writer.write(head.encode() + body)
         head_back = (await self._reader.readuntil(b"\r\n\r\n")).decode()
         length = next(

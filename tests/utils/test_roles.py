@@ -14,6 +14,7 @@ import pytest
 
 from utils.case_form import ROLES_TOKEN
 from utils.node import read_rank_ends
+from utils.roles import worker_token
 
 TRAINING = Path(__file__).resolve().parents[2] / "training"
 PATIENCE_S = 60.0
@@ -90,10 +91,26 @@ def test_the_controllers_end_ends_the_first_node_with_its_code(tmp_path: Path) -
 
 
 def test_the_controller_knows_where_to_listen_and_how_many_workers_there_are(tmp_path: Path) -> None:
-    names = ["MASTER_ADDR", "MASTER_PORT", "FLAGPERF_SEARCH_WORKERS"]
+    names = [
+        "MASTER_ADDR",
+        "MASTER_PORT",
+        *(f"FLAGPERF_SEARCH_{name}" for name in ("WORKERS", "RANKS", "NODES")),
+    ]
     controller = f"import os; print([os.environ[name] for name in {names!r}])"
     ended(start(tmp_path, controller, "", "--ranks-per-worker", "1"))
-    assert (tmp_path / "controller.out.log").read_text() == "['127.0.0.1', '29501', '4']\n"
+    assert (tmp_path / "controller.out.log").read_text() == "['127.0.0.1', '29501', '4', '1', '2']\n"
+
+
+def test_each_worker_has_a_token_of_its_own_and_the_controller_the_runs(tmp_path: Path) -> None:
+    tell = f"import os; print(os.environ[{ROLES_TOKEN!r}], flush=True)\n"
+    logs = [tmp_path / f"rank{place}.out.log" for place in (0, 1)]
+    code, output = ended(start(tmp_path, after(*logs) + tell, tell + WAIT, "--ranks-per-worker", "1"))
+    assert code == 0, output
+    assert (tmp_path / "controller.out.log").read_text() == "a-token-of-this-run\n"
+    assert [log.read_text() for log in logs] == [
+        f"{worker_token('a-token-of-this-run', worker)}\n" for worker in (0, 1)
+    ]
+    assert worker_token("a", 0)[1:] != worker_token("a", 1)[1:]
 
 
 def test_a_worker_that_fails_is_started_again_and_then_done_without(tmp_path: Path) -> None:

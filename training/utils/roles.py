@@ -13,6 +13,7 @@ of all, with its exit code. Standard library, Python 3.8 or later.
 from __future__ import annotations
 
 import argparse
+import hmac
 import os
 import secrets
 import signal
@@ -30,8 +31,10 @@ from utils.node import exit_code_of
 from utils.search.events import CONTROLLER_LOG
 
 CONTROLLER = "benchmarks.search.controller"
-# How many workers the controller is to expect; where it is (host:port); and what it knows a worker by.
-WORKERS, ADDRESS = "FLAGPERF_SEARCH_WORKERS", "FLAGPERF_SEARCH_CONTROLLER"
+# Which workers the controller is to expect: how many in all, of how many ranks each, on how many nodes.
+WORKERS, RANKS, NODES = "FLAGPERF_SEARCH_WORKERS", "FLAGPERF_SEARCH_RANKS", "FLAGPERF_SEARCH_NODES"
+# Where it is (host:port), and what it knows a worker by.
+ADDRESS = "FLAGPERF_SEARCH_CONTROLLER"
 WORKER, SESSION, START = "FLAGPERF_SEARCH_WORKER", "FLAGPERF_SEARCH_SESSION", "FLAGPERF_SEARCH_START"
 MOST_RESTARTS = 3
 LEAVE_S = 5.0  # from the controller's end until workers are told to end
@@ -100,7 +103,8 @@ class Roles:
                 process = subprocess.Popen(argv, env=environment, stdout=log, stderr=log)
         else:
             argv = worker_command(self._options, role.worker, self._session, role.starts)
-            process = subprocess.Popen(argv)
+            token = worker_token(os.environ[ROLES_TOKEN], role.worker)
+            process = subprocess.Popen(argv, env={**os.environ, ROLES_TOKEN: token})
         self._living[process.pid] = (role, process)
         print(f"{role.name}: process {process.pid}", flush=True)
 
@@ -145,6 +149,8 @@ def controller_command(options: argparse.Namespace) -> tuple[Sequence[str], Mapp
         "MASTER_ADDR": options.master_addr,
         "MASTER_PORT": str(options.master_port),
         WORKERS: str(options.nnodes * (options.nproc // options.ranks_per_worker)),
+        RANKS: str(options.ranks_per_worker),
+        NODES: str(options.nnodes),
     }
     return argv, {**os.environ, **own}
 
@@ -174,6 +180,11 @@ def worker_command(options: argparse.Namespace, worker: int, session: str, start
     words += [word for each in options.set for word in ("--set", each)]
     words += [word for name, value in own.items() for word in ("--set", f"{name}={value}")]
     return [sys.executable, "-m", "utils.node", *words, "--leader", "--", *options.argv]
+
+
+def worker_token(token: str, worker: int) -> str:
+    """What a worker has in place of the run's token: it says who it is, and no other worker can make it of its own."""
+    return f"{worker}.{hmac.digest(token.encode(), str(worker).encode(), 'sha256').hex()}"
 
 
 def _free_port() -> int:

@@ -20,7 +20,9 @@ from benchmarks.search.controller.settings import SearchSettings
 from benchmarks.search.protocol import (
     DataFacts,
     EpochDone,
+    Evaluations,
     Heartbeat,
+    History,
     Hyperparameters,
     NextTrial,
     Propose,
@@ -92,8 +94,15 @@ class Bench:
         return self.send(register(worker))
 
     def proposed(self, worker: int = 0, number: int = 1) -> None:
-        """A worker proposes an architecture."""
+        """A worker is asked for an architecture, and proposes it."""
+        self.history(worker)
         self.send(Propose(**who(worker), proposed=proposal(number)))
+
+    def history(self, worker: int = 0) -> Evaluations:
+        """What came of all proposals."""
+        reply = self.send(History(**who(worker), after=0))
+        assert isinstance(reply, Evaluations), reply
+        return reply
 
     def trial(self, worker: int = 0) -> Trial:
         """The worker's next trial, of a proposal of its own."""

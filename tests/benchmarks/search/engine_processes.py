@@ -19,7 +19,7 @@ from benchmarks.search.protocol import encode
 from tests.ports import free_port
 from utils.case_form import ROLES_TOKEN
 from utils.events import Event, read_events
-from utils.roles import ADDRESS, SESSION, START, WORKER
+from utils.roles import ADDRESS, SESSION, START, WORKER, worker_token
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 120.0
@@ -63,7 +63,7 @@ class Engine:
         """A worker whose epochs take so long."""
         variables = {
             ADDRESS: f"127.0.0.1:{self.port}",
-            ROLES_TOKEN: SECRET,
+            ROLES_TOKEN: worker_token(SECRET, number),
             WORKER: str(number),
             SESSION: f"{number:032x}",
             START: str(start),
@@ -72,8 +72,9 @@ class Engine:
         words = ["-m", "tests.benchmarks.search.made_worker", str(epoch_s)]
         return self._start(words, self.folder / f"worker{number}.log", variables)
 
-    def place(self, worker: int = 0, token: str = SECRET, session: str = "") -> Place:
+    def place(self, worker: int = 0, session: str = "") -> Place:
         """Where a client of the test is."""
+        token = worker_token(SECRET, worker)
         return Place("127.0.0.1", self.port, token, worker, session or f"{worker:032x}", 1, worker)
 
     def events(self, name: str = "") -> list[Event]:

@@ -69,6 +69,8 @@ def test_an_architecture_is_passed_on_as_it_is() -> None:
         ({"training_samples": 2**60}, "training_samples"),
         ({"seconds": -1.0}, "seconds"),
         ({"seconds": None}, "seconds"),
+        ({"loss": -0.1}, "loss"),
+        ({"loss": 1e30}, "loss"),
     ],
 )
 def test_what_is_no_message_is_refused_and_the_error_names_it(changed: dict[str, Any], says: str) -> None:

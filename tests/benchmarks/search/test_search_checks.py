@@ -55,6 +55,12 @@ def test_a_child_is_what_edits_make_of_its_parent() -> None:
         checked(child, None, SPACE)
 
 
+def test_edits_are_kept_as_this_code_writes_them() -> None:
+    text = bytes(CHILD.edits[0])
+    padded = replace(CHILD, edits=(Raw(text.replace(b",", b",\n" + b" " * 1000)),))
+    assert checked(padded, None, SPACE)[0] == CHILD
+
+
 LARGE = small_resnet(Images(32, 32, 1), 10)
 
 
@@ -143,6 +149,7 @@ def test_a_controller_says_what_is_wrong_without_a_traceback(tmp_path: Path) -> 
         ("epochs_by_round", (), "`$.epochs`"),
         ("epochs_by_round", (1, 0), "`$.epochs[1]`"),
         ("heartbeat_seconds", -1, "`$.heartbeat_s`"),
+        ("precision", "fp8", "`$.precision`"),
         ("max_trials", -5, "`$.max_trials`"),
     ],
 )
@@ -153,7 +160,9 @@ def test_settings_by_which_nothing_can_be_searched_are_refused(name: str, value:
         "epochs_by_round": (1, 2),
         "heartbeat_seconds": 2,
         "lost_after_seconds": 10,
+        "precision": "bf16",
     }
-    assert _settings(values, 42, 2, DATA).epochs == (1, 2)
+    size = {"workers": 2, "ranks": 1, "nodes": 2}
+    assert _settings(values, 42, size, DATA).epochs == (1, 2)
     with pytest.raises(FlagPerfError, match=re.escape(says)):
-        _settings({**values, name: value}, 42, 2, DATA)
+        _settings({**values, name: value}, 42, size, DATA)

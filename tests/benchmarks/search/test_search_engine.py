@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.search.controller import clock
+from benchmarks.search.controller import clock, proposals
 from benchmarks.search.controller.database import FILE, StateError, open_database
+from benchmarks.search.controller.refusal import RefuseError
 from benchmarks.search.protocol import (
     Beat,
     DataFacts,
@@ -265,9 +266,95 @@ def test_what_came_of_proposals_is_told_once_each_time_it_changes(engine: Bench)
 
 
 def test_nothing_is_tried_twice(engine: Bench) -> None:
+    engine.joined(1)
     message = Propose(**who(0), proposed=proposal(7))
-    assert engine.send(message) == Taken(accepted=True)
-    assert engine.send(message) == Taken(accepted=False)
+    for is_new in (True, False):
+        assert engine.history().wanted
+        assert engine.send(message) == Taken(accepted=is_new)
+
+
+def test_a_proposal_is_taken_of_whom_one_was_wanted_once(engine: Bench) -> None:
+    engine.joined(1)
+    assert engine.send(Propose(**who(0), proposed=proposal(1))) == Taken(accepted=False)
+    assert engine.history().wanted
+    engine.tick(20)
+    for number in (2, 3):
+        assert engine.send(Propose(**who(0), proposed=proposal(number))) == Taken(accepted=number == 2)
+
+
+def test_one_worker_does_not_fill_the_queue_of_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = bench(tmp_path, monkeypatch, workers=10)
+    for worker in range(10):
+        engine.joined(worker)
+    for number in range(8):
+        engine.proposed(0, number)
+    assert not engine.history(0).wanted
+    assert engine.history(1).wanted
+
+
+def test_history_is_told_in_pages_that_a_client_takes(engine: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine.joined(1)
+    for worker in (0, 1):
+        engine.proposed(worker, 1 + worker)
+    monkeypatch.setattr(proposals, "PAGE_BYTES", 10)  # less than one has
+    first = engine.history()
+    assert [each.proposal for each in evaluations_of(first)] == [1]
+    second = engine.send(History(**who(0), after=first.latest))
+    assert isinstance(second, Evaluations)
+    assert [each.proposal for each in evaluations_of(second)] == [2]
+    assert (first.again_s, second.again_s > 0) == (0.0, True)
+
+
+def test_anothers_proposals_that_fail_are_not_the_workers_fault(engine: Bench) -> None:
+    engine.joined(1)
+    for number in range(6):
+        engine.proposed(1, number)
+        trial = engine.send(free())
+        assert isinstance(trial, Trial)
+        assert engine.send(failed(trial)) == Taken()
+    for number in range(4):  # the first of another's counts: it may be the worker
+        assert isinstance(engine.send(failed(engine.trial())), Over if number == 3 else Taken)
+
+
+def test_anothers_requests_do_not_spend_a_workers_allowance(engine: Bench) -> None:
+    for _ in range(300):
+        assert engine.refused(NextTrial(**who(0, session="f" * 32), waited_s=0.0))[0] == 409
+        assert engine.refused(register(0, session="f" * 32))[0] == 409
+    assert isinstance(engine.send(beat(0)), Beat)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"precision": "fp16"}, "its precision is not what the controller has: bf16"),
+        ({"ranks": 3}, "its ranks is not what the controller has: 2"),
+        ({"node_rank": 0}, "worker 2 is of node 1"),
+        ({"worker": 4}, "worker 4 of 4"),
+    ],
+)
+def test_who_comes_first_does_not_say_what_the_plan_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any], says: str
+) -> None:
+    engine = bench(tmp_path, monkeypatch, workers=4, precision="bf16", ranks=2, nodes=2)
+    right = {"ranks": 2, "node_rank": 1}
+    status, reason = engine.refused(register(**{"worker": 2, **right, **changed}))
+    assert (status, reason) == (422, reason) and says in reason
+    assert isinstance(engine.send(register(2, **right)), Settled)
+
+
+def test_weights_are_stored_of_what_a_worker_trains_alone(engine: Bench) -> None:
+    engine.joined(1)
+    first = engine.trial(0)
+    trials = engine.search.trials
+    assert engine.ask(lambda: trials.parameters_of(0, first.trial)) == 1000
+    for worker, trial in ((1, first.trial), (0, 2), (0, 2**31)):
+        with pytest.raises(RefuseError, match="is not this worker's"):
+            engine.ask(lambda: trials.parameters_of(worker, trial))  # noqa: B023
+    engine.send(failed(first))
+    assert engine.ask(lambda: trials.parameters_of(0, first.trial)) == 1000
+    engine.trial(0)
+    with pytest.raises(RefuseError, match="is not this worker's"):
+        engine.ask(lambda: trials.parameters_of(0, first.trial))
 
 
 def test_too_many_requests_are_refused_and_only_those_of_that_worker(engine: Bench) -> None:

@@ -10,14 +10,16 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
 from benchmarks.search.client import Client, RequestRefusedError
+from benchmarks.search.controller.connections import CONNECTIONS_OF_WORKER, STRANGERS
 from benchmarks.search.controller.settings import SearchSettings
-from benchmarks.search.protocol import LARGEST_BODY, NextTrial, Settled, encode
+from benchmarks.search.protocol import LARGEST_BODY, Beat, Heartbeat, NextTrial, Settled, encode
 from tests.benchmarks.search.engine_parts import register, who
 from tests.benchmarks.search.engine_processes import (
     PATIENCE_S,
@@ -27,6 +29,8 @@ from tests.benchmarks.search.engine_processes import (
     running,
     wait_until,
 )
+from tests.benchmarks.search.made_worker import join
+from utils.roles import worker_token
 
 SETTINGS = SearchSettings(2, 600.0, None, (1, 2, 3), 1, heartbeat_s=0.5, lost_s=5.0)
 KILLS, SEED = 20, 7
@@ -45,9 +49,19 @@ def listening(engine: Engine) -> Engine:
     return engine
 
 
+def bearer(worker: int) -> dict[str, str]:
+    return {"Authorization": f"Bearer {worker_token(SECRET, worker)}"}
+
+
+def head_of(line: str) -> bytes:
+    """Of the first worker's request."""
+    words = ("POST / HTTP/1.1", "Host: x", f"Authorization: {bearer(0)['Authorization']}", line, "", "")
+    return "\r\n".join(words).encode()
+
+
 def post(engine: Engine, body: bytes, headers: dict[str, str] | None = None, method: str = "POST") -> int:
     connection = HTTPConnection("127.0.0.1", engine.port, timeout=PATIENCE_S)
-    connection.request(method, "/", body, headers or {"Authorization": f"Bearer {SECRET}"})
+    connection.request(method, "/", body, headers or bearer(0))
     status = connection.getresponse().status
     connection.close()
     return status
@@ -158,11 +172,12 @@ def test_a_signal_ends_the_controller_and_another_start_goes_on(listening: Engin
 
 def test_strangers_and_nonsense_are_refused(listening: Engine) -> None:
     message = encode(register(0))
-    bearer = {"Authorization": f"Bearer {SECRET}"}
     assert post(listening, message, {"Accept": "*/*"}) == 401
     assert post(listening, message, {"Authorization": "Bearer another-run's-token"}) == 401
-    assert post(listening, message, {"Authorization": f"Bearer {SECRET}x"}) == 401
-    assert post(listening, message, bearer, method="PUT") == 422
+    assert post(listening, message, {"Authorization": f"Bearer {SECRET}"}) == 401
+    assert post(listening, message, {"Authorization": f"Bearer {worker_token(SECRET, 0)}x"}) == 401
+    assert post(listening, message, bearer(1)) == 401, "another worker's"
+    assert post(listening, message, method="PUT") == 422
     assert post(listening, b"{}") == 422
     assert post(listening, b"[" * LARGEST_BODY) == 422
     assert post(listening, b" " * (LARGEST_BODY + 1)) == 413
@@ -176,12 +191,66 @@ def test_strangers_and_nonsense_are_refused(listening: Engine) -> None:
 
 def test_a_body_without_end_is_refused_before_it_ends(listening: Engine) -> None:
     with socket.create_connection(("127.0.0.1", listening.port), PATIENCE_S) as connection:
-        head = f"POST / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {SECRET}\r\nTransfer-Encoding: chunked\r\n\r\n"
-        connection.sendall(head.encode())
+        connection.sendall(head_of("Transfer-Encoding: chunked"))
         chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
         for _ in range(LARGEST_BODY // 65536 + 1):
             connection.sendall(chunk)
         assert connection.recv(100).startswith(b"HTTP/1.1 413")
+
+
+def test_who_has_no_token_does_not_hold_up_who_has_one(listening: Engine) -> None:
+    beats = Client(listening.place(0), 0.0)
+    beats.send(register(0))
+    with ExitStack() as idle:
+        for _ in range(2 * STRANGERS):  # which say nothing
+            idle.enter_context(socket.create_connection(("127.0.0.1", listening.port), PATIENCE_S))
+        assert isinstance(beats.send(Heartbeat(**who(0), waited_s=0.0)), Beat)
+        assert isinstance(Client(listening.place(1), 0.0).send(register(1)), Settled)
+    assert len(listening.events("WORKER")) == 2
+
+
+def test_a_stranger_is_let_go_before_a_worker_that_is_slow(listening: Engine) -> None:
+    place = ("127.0.0.1", listening.port)
+    with (
+        socket.create_connection(place, PATIENCE_S) as slow,
+        socket.create_connection(place, PATIENCE_S) as idle,
+    ):
+        message = encode(register(0))
+        slow.sendall(head_of(f"Content-Length: {len(message)}"))
+        assert idle.recv(1) == b""
+        slow.sendall(message)
+        assert slow.recv(100).startswith(b"HTTP/1.1 200")
+
+
+def test_a_worker_with_too_many_connections_loses_its_own_oldest(listening: Engine) -> None:
+    places = range(CONNECTIONS_OF_WORKER + 1)
+    opened = [HTTPConnection("127.0.0.1", listening.port, timeout=PATIENCE_S) for _ in places]
+
+    def ask(connection: HTTPConnection) -> int:
+        connection.request("POST", "/", encode(register(0)), bearer(0))
+        response = connection.getresponse()
+        response.read()
+        return response.status
+
+    assert {ask(each) for each in opened} == {200}
+    assert opened[0].sock.recv(1) == b""
+    opened[1].auto_open = 0  # the same connection, or none
+    assert ask(opened[1]) == 200
+    for each in opened:
+        each.close()
+
+
+@pytest.mark.parametrize("loss", [1e30, -0.1, float("nan")])
+def test_a_worker_whose_loss_is_beyond_all_bounds_goes_on(
+    listening: Engine, monkeypatch: pytest.MonkeyPatch, loss: float
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", environment_with({})["PYTHONPATH"])  # of the process that proposes
+    ends: list[str] = []
+    with join(listening.place(0), on_end=lambda _, reason: ends.append(reason)) as worker:
+        trial = next(worker.trials())
+        samples = {"training_samples": 1000, "validation_samples": 100}
+        assert worker.epoch_done(trial, 1, accuracy=0.1, loss=loss, **samples)
+    assert listening.events("EPOCH")[0].value["loss"] is None and not ends
 
 
 def test_a_refusal_says_why(listening: Engine) -> None:
@@ -208,7 +277,7 @@ def test_a_low_limit_of_open_files_is_told(tmp_path: Path) -> None:
         timeout=PATIENCE_S,
     )
     assert done.returncode == 1
-    assert "2 workers need 326 open files, and no more than 200 are allowed" in done.stderr
+    assert "2 workers need 1098 open files, and no more than 200 are allowed" in done.stderr
     assert "ulimit -Hn" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -14,8 +14,10 @@ import torch
 
 from benchmarks.search.layers import Relu
 from benchmarks.search.morphism import Deepen, apply
+from benchmarks.search.pytorch import stored_weights
 from benchmarks.search.pytorch.stored_weights import StoredWeights, WeightsError
 from benchmarks.search.pytorch.trial import TrialEngine
+from benchmarks.search.weight_exchange import LARGEST_HEADER
 from tests.benchmarks.search.runners import Told, runner_of, trial
 from tests.benchmarks.search.trials import PLAIN, SMALL, alone, digits, plan, training_of
 from utils.events import parse_line
@@ -199,6 +201,19 @@ def test_weights_that_are_lost_or_do_not_fit_are_told_and_fresh_ones_taken(
     runner.run(child_of(3))
     assert "trial 9: its parent's weights do not fit: EditError" in capsys.readouterr().out
     assert told.named("done") == [(9, False)] and told.named("failed") == []
+
+
+def test_headers_that_are_too_long_or_of_other_tensors_are_refused_before_there_are_any(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = StoredWeights(SMALL, training_of(data, alone(), plan()).state()).as_bytes()
+    monkeypatch.setattr(stored_weights, "load", None)
+    with pytest.raises(WeightsError, match="tensors are not the architecture's: layers"):
+        StoredWeights.read(whole.replace(b'"F32"', b'"I32"', 1))
+    monkeypatch.setattr(stored_weights, "json", None)
+    long = (LARGEST_HEADER + 1).to_bytes(8, "little") + b"{" + b" " * LARGEST_HEADER
+    with pytest.raises(WeightsError, match="a header of 4194305 bytes"):
+        StoredWeights.read(long)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,12 +66,22 @@ def test_the_oldest_trials_weights_are_let_go(tmp_path: Path, monkeypatch: pytes
 def test_too_much_is_refused_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(weights, "LARGEST_WEIGHTS", 1000)
+    monkeypatch.setattr(weights, "most_bytes", lambda parameters: 1000)
     with served(tmp_path / "weights") as place:
         WeightExchange(place).put(1, bytes(1001))
         WeightExchange(place).put(2, bytes(1000))
     assert "weights of trial 1: PUT" in capsys.readouterr().out
     assert names(tmp_path / "weights") == ["2.safetensors"]
+
+
+def test_the_last_room_of_a_disk_is_not_for_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    with served(tmp_path / "weights") as place:
+        for free, expected in ((2**32, ["1.safetensors"]), (2**32 - 1, ["1.safetensors"])):
+            full = usage._replace(total=2**40, free=free)
+            monkeypatch.setattr(weights.shutil, "disk_usage", lambda _, full=full: full)
+            WeightExchange(place).put(1 + (free < 2**32), b"x")
+            assert names(tmp_path / "weights") == expected
 
 
 def test_an_answer_without_end_is_not_taken(

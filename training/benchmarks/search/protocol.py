@@ -1,9 +1,9 @@
 """What workers and the controller of a search say to each other: JSON over HTTP, one message a request.
 
-A request is `POST /` with the run's token (`Authorization: Bearer ...`) and one of `Request` as its body; the answer is
-200 with one of `Reply`, or one of these with a `Refusal`:
+A request is `POST /` with the worker's token (`Authorization: Bearer ...`) and one of `Request` as its body; the
+answer is 200 with one of `Reply`, or one of these with a `Refusal`:
 
-    401  the token is missing or not this run's
+    401  the token is missing, or not that of this worker in this run
     409  it is another's: the worker's number has a live session, or the trial was handed to somebody else
     410  the session was taken for lost, or is not registered: register (again)
     413  the body is longer than LARGEST_BODY
@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from utils.errors import FlagPerfError
+from utils.search.events import LARGEST
 
 TOKEN_FORM = re.compile(r"[A-Za-z0-9._~-]{16,256}")
 
@@ -39,6 +40,7 @@ Count = Annotated[int, Meta(ge=0, le=2**53)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Seconds = Annotated[float, Meta(ge=0, le=1e9)]
 Text = Annotated[str, Meta(max_length=500)]
+Precision = Literal["fp32", "tf32", "bf16", "fp16"]
 Hexadecimal = Annotated[str, Meta(pattern="^[0-9a-f]{32,64}\\Z")]
 
 
@@ -112,7 +114,7 @@ class Register(Message, frozen=True, tag="register"):
 
     node_rank: Number
     ranks: Ordinal
-    precision: Literal["fp32", "tf32", "bf16", "fp16"]
+    precision: Precision
     data: DataFacts
 
 
@@ -128,16 +130,16 @@ class NextTrial(Message, frozen=True, tag="next_trial"):
 class EpochDone(Message, frozen=True, tag="epoch_done"):
     """An epoch ended, its validation included; answered with Taken or Over.
 
-    accuracy: of the validation; loss: mean of the training, None where it is not finite. seconds: since the answer
-    that the worker had before this epoch (the trial, or to its last epoch) by its clock; delayed_s: since then
-    spent in trying to send this message. samples: really computed, over all ranks.
+    accuracy: of the validation; loss: mean of the training, None where it is above LARGEST or no number. seconds:
+    since the answer that the worker had before this epoch (the trial, or to its last epoch) by its clock; delayed_s:
+    since then spent in trying to send this message. samples: really computed, over all ranks.
     """
 
     trial: Ordinal
     attempt: Ordinal
     epoch: Ordinal
     accuracy: Share
-    loss: float | None
+    loss: Annotated[float, Meta(ge=0, le=float(LARGEST))] | None
     seconds: Seconds
     delayed_s: Seconds
     training_samples: Count

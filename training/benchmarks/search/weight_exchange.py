@@ -1,6 +1,6 @@
 """The weights of trained networks, from the worker that trained them by way of the controller to their children's.
 
-    PUT /weights/<trial>    bytes, no more than LARGEST_WEIGHTS: 204
+    PUT /weights/<trial>    bytes of the trial that the worker trains, no more than `most_bytes`: 204
     GET /weights/<trial>    the bytes: 200; 404 where there are none (any more)
 
 They are bytes to the controller; who takes them checks them (`pytorch/stored_weights.py`). A search goes on without: a
@@ -16,10 +16,17 @@ from benchmarks.search.client import Place
 from utils.errors import raised
 
 PATH = "/weights/"
-# fp32, with as much again for statistics of normalisations and names
-LARGEST_WEIGHTS = 2 * 4 * MOST_PARAMETERS
+LARGEST_HEADER = 2**22  # bytes: the architecture, and the tensors' names, shapes and types
 ANSWER_S = 60.0  # for a part of them
 TRIES = 3
+
+
+def most_bytes(parameters: int) -> int:
+    """Of the weights of a network: fp32, as much again for statistics of normalisations, and the header."""
+    return 2 * 4 * parameters + LARGEST_HEADER
+
+
+LARGEST_WEIGHTS = most_bytes(MOST_PARAMETERS)
 
 
 class WeightExchange:

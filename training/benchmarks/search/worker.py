@@ -52,6 +52,7 @@ from benchmarks.search.protocol import (
     Wait,
 )
 from utils.errors import raised
+from utils.search.events import LARGEST
 from utils.text_files import one_line, shortened
 
 JOIN_AGAIN_S = 2.0  # while the number is taken by a session that may be lost
@@ -156,7 +157,7 @@ class SearchWorker:
             attempt=trial.attempt,
             epoch=epoch,
             accuracy=accuracy,
-            loss=loss,
+            loss=loss if loss is not None and 0 <= loss <= LARGEST else None,
             seconds=time.monotonic() - self._answered,
             delayed_s=0.0,
             training_samples=training_samples,

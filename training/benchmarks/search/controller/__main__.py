@@ -33,9 +33,11 @@ from benchmarks.search.space import space_of
 from utils.case_form import ROLES_TOKEN
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM
 from utils.errors import FlagPerfError
-from utils.roles import WORKERS
+from utils.parameters import AUTO
+from utils.roles import NODES, RANKS, WORKERS
 
 WEIGHTS = "weights"
+SIZE = {"workers": WORKERS, "ranks": RANKS, "nodes": NODES}
 
 
 def main(argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
@@ -47,7 +49,8 @@ def main(argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> in
         data = DataFacts(facts.training_samples, facts.validation_samples, facts.digest)
         earlier = environment.get(CONTINUE_FROM)
         space = space_of(config.case, facts)
-        settings = _settings(config.case, config.settings.seed, _number(environment, WORKERS), data)
+        size = {name: _number(environment, variable) for name, variable in SIZE.items()}
+        settings = _settings(config.case, config.settings.seed, size, data)
         with _folder(environment) as folder:
             return conduct(
                 settings,
@@ -65,10 +68,12 @@ def main(argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> in
         return 1
 
 
-def _settings(values: Mapping[str, Any], seed: int, workers: int, data: DataFacts) -> SearchSettings:
+def _settings(
+    values: Mapping[str, Any], seed: int, size: Mapping[str, int], data: DataFacts
+) -> SearchSettings:
     """FlagPerfError for what no search can be conducted by."""
     settings = {
-        "workers": workers,
+        **size,
         "search_seconds": values["search_seconds"],
         "max_trials": values["max_trials"] or None,
         "epochs": values["epochs_by_round"],
@@ -76,6 +81,7 @@ def _settings(values: Mapping[str, Any], seed: int, workers: int, data: DataFact
         "heartbeat_s": values["heartbeat_seconds"],
         "lost_s": values["lost_after_seconds"],
         "data": data,
+        "precision": None if values["precision"] == AUTO else values["precision"],
     }
     try:
         return msgspec.convert(settings, SearchSettings)

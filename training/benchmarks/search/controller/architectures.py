@@ -19,7 +19,7 @@ from utils.text_files import one_line
 
 
 def checked(proposed: Proposed, parent: Proposed | None, space: Space) -> tuple[Proposed, Facts]:
-    """The proposal, its architecture written as this code writes it, and what is to be known of it.
+    """The proposal, its architecture and edits written as this code writes them, and what is to be known of it.
 
     It may take a second, and so is not for the thread that answers.
 
@@ -45,7 +45,10 @@ def checked(proposed: Proposed, parent: Proposed | None, space: Space) -> tuple[
         operations.training,
         texts,
     )
-    return msgspec.structs.replace(proposed, architecture=msgspec.Raw(as_json(architecture))), facts
+    written = tuple(msgspec.Raw(msgspec.json.encode(edit)) for edit in edits)
+    return msgspec.structs.replace(
+        proposed, edits=written, architecture=msgspec.Raw(as_json(architecture))
+    ), facts
 
 
 def identity_of(architecture: Architecture) -> str:

@@ -11,11 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
+from benchmarks.search.controller.connections import allow_open_files
 from benchmarks.search.controller.database import StateError, open_database
 from benchmarks.search.controller.ledger import Ledger
 from benchmarks.search.controller.proposals import Facts
 from benchmarks.search.controller.search import Search
-from benchmarks.search.controller.server import App, Application, Check, allow_open_files, make_server
+from benchmarks.search.controller.server import App, Application, Check, make_server
 from benchmarks.search.controller.settings import SearchSettings
 from benchmarks.search.controller.turns import Turns
 from benchmarks.search.protocol import Proposed
@@ -49,25 +50,23 @@ def conduct(
     Raises:
         FlagPerfError: the state cannot be used, or not any more.
     """
-    connections = allow_open_files(settings.workers)
+    allow_open_files(settings.workers)
     ledger = Ledger(open_database(folder, earlier), out)
     try:
         search = Search(ledger, settings, first)
         app = partial(App, search, token=token, check=check, weights=weights)
-        return asyncio.run(_conduct(search, listener, app, connections))
+        return asyncio.run(_conduct(search, listener, app))
     finally:
         ledger.close()
 
 
-async def _conduct(
-    search: Search, listener: socket.socket, app: Callable[[Turns], App], connections: int
-) -> int:
+async def _conduct(search: Search, listener: socket.socket, app: Callable[[Turns], App]) -> int:
     turns = Turns(search.ledger)
     stopped = asyncio.get_running_loop().create_future()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, _resolve, stopped, number)
     await _first_of(turns.take(search.start), turns.failed)
-    server = make_server(app(turns), connections)
+    server = make_server(app(turns))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     ends: set[asyncio.Future[Any]] = {stopped, serving, turns.failed}
     try:

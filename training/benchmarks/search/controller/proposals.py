@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import random
+import sqlite3
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import msgspec
 from msgspec import Raw
@@ -13,10 +15,14 @@ from msgspec.structs import replace
 from benchmarks.search.controller.ledger import Ledger
 from benchmarks.search.controller.refusal import WRONG, RefuseError
 from benchmarks.search.controller.settings import SearchSettings
-from benchmarks.search.protocol import Evaluation, Evaluations, Proposed, Record, encode
+from benchmarks.search.protocol import LARGEST_REPLY, Evaluation, Evaluations, Proposed, Record, encode
 
-PROMISED_S = 60.0  # a worker that was asked for a proposal and sends none by then sends none
-PAGE = 4096  # changes that are told at once
+PROMISED_S = 60.0  # a worker that was asked for a proposal and sends none by then is not waited for
+MOST_QUEUED = 8  # of one worker
+PAGE, PAGE_BYTES = (
+    4096,
+    LARGEST_REPLY // 4,
+)  # changes that are told at once, and the characters that end a page
 ASKS_PER_S = 100  # of all workers for the history, while nothing is wanted of them
 SHORTEST_PAUSE_S = 0.2
 
@@ -37,11 +43,12 @@ class Facts(Record, frozen=True):
 
 @dataclass
 class Proposals:
-    """The proposals of a search; `promised` says until when a worker's proposal is counted on."""
+    """The proposals of a search; `promised`: until when a worker's is counted on; `asked`: whose is taken."""
 
     ledger: Ledger
     settings: SearchSettings
     promised: dict[int, float] = field(default_factory=dict)
+    asked: set[int] = field(default_factory=set)
 
     def parent_of(self, proposed: Proposed) -> Proposed:
         """The proposal that its parent is of.
@@ -56,9 +63,14 @@ class Proposals:
         return msgspec.json.decode(row["proposed"], type=Proposed)
 
     def take(self, worker: int | None, proposed: Proposed, facts: Facts) -> bool:
-        """Put a worker's, or the controller's own (None), into the queue; False where it is there already, or was."""
+        """Put a worker's, or the controller's own (None), into the queue.
+
+        False where it is there already, or was, or where the worker was not asked for one.
+        """
         if worker is not None:
-            self.promised.pop(worker, None)
+            if worker not in self.asked:
+                return False
+            self.forget(worker)
         number = self.ledger.value("SELECT coalesce(max(proposal), 0) + 1 FROM proposals")
         unique = hashlib.sha256(facts.identity.encode() + encode(proposed.hyperparameters))
         texts = encode(proposed).decode(), encode(facts).decode()
@@ -72,21 +84,33 @@ class Proposals:
             proposed.hyperparameters,
             proposed.tuned,
         )
-        statement = """INSERT INTO proposals (proposal, digest, proposed, facts, told, state, change)
-            VALUES (?, ?, ?, ?, ?, 'queued', ?) ON CONFLICT DO NOTHING"""
-        values = (unique.hexdigest(), *texts, encode(told).decode(), self._change())
+        statement = """INSERT INTO proposals (proposal, digest, proposed, facts, told, state, change, proposer)
+            VALUES (?, ?, ?, ?, ?, 'queued', ?, ?) ON CONFLICT DO NOTHING"""
+        values = (unique.hexdigest(), *texts, encode(told).decode(), self._change(), worker)
         return bool(self.ledger.execute(statement, number, *values))
 
     def history(self, worker: int, after: int, round_number: int) -> Evaluations:
         """What changed behind `after`, and whether this worker is to propose the next."""
-        query = "SELECT told, change FROM proposals WHERE change > ? ORDER BY change LIMIT ?"
-        rows = self.ledger.rows(query, after, PAGE)
+        rows, is_last = self._page(after)
         page = Raw(f"[{','.join(row['told'] for row in rows)}]".encode())
-        is_wanted = len(rows) < PAGE and self._is_wanted(worker)
+        is_wanted = is_last and self._is_wanted(worker)
         live = self.ledger.value("SELECT count(*) FROM sessions WHERE state = 'live'")
-        pause_s = max(SHORTEST_PAUSE_S, live / ASKS_PER_S) if len(rows) < PAGE else 0.0
+        pause_s = max(SHORTEST_PAUSE_S, live / ASKS_PER_S) if is_last else 0.0
         latest = rows[-1]["change"] if rows else after
         return Evaluations(page, latest, is_wanted, round_number, random.getrandbits(48), pause_s)
+
+    def forget(self, worker: int) -> None:
+        """No proposal of it is counted on, or taken, until it is asked again."""
+        self.promised.pop(worker, None)
+        self.asked.discard(worker)
+
+    def _page(self, after: int) -> tuple[list[sqlite3.Row], bool]:
+        """The next changes, and whether there are no more behind them."""
+        query = "SELECT told, change FROM proposals WHERE change > ? ORDER BY change LIMIT ?"
+        rows = list(self.ledger.rows(query, after, PAGE))
+        sizes = accumulate(len(row["told"].encode()) for row in rows)
+        count = sum(size <= PAGE_BYTES for size in sizes) or 1
+        return rows[:count], len(rows[:count]) == len(rows) < PAGE
 
     def handed(self, proposal: int, trial: int) -> None:
         """A proposal was handed out, as this trial."""
@@ -118,8 +142,12 @@ class Proposals:
         live = self.ledger.value("SELECT count(*) FROM sessions WHERE state = 'live'")
         handed = self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals")
         most = self.settings.max_trials
+        own = "SELECT count(*) FROM proposals WHERE state = 'queued' AND proposer = ?"
         if ahead >= live or (most is not None and ahead + handed >= most):
             return False
+        if self.ledger.value(own, worker) >= MOST_QUEUED:
+            return False
+        self.asked.add(worker)
         self.promised[worker] = now_s + PROMISED_S
         return True
 

@@ -64,6 +64,7 @@ class Search:
         self.untold: set[int] = set()
         self._deadline_s = settings.search_seconds
         self._allowances: dict[int, tuple[float, float]] = {}
+        self._blamed: dict[int, set[int]] = {}
         self._alone_since_s = 0.0
         self._name = ""
 
@@ -115,15 +116,16 @@ class Search:
         if self.over:
             self.untold.discard(request.worker)
             return Over(self.over)
-        self._refuse_too_many(request.worker)
         if isinstance(request, Register):
             is_live = self.sessions.register(request) == "live"
+            self._refuse_too_many(request.worker)
             return (
                 Settled(self._name, self.settings.seed, self.settings.heartbeat_s)
                 if is_live
                 else Over("left")
             )
         session = self.sessions.of(request)
+        self._refuse_too_many(request.worker)
         if session["state"] == "left":
             return Over("this worker is done without")
         return self._answer(request, session, facts)
@@ -185,14 +187,29 @@ class Search:
                 raise AssertionError(request)
 
     def _take_end(self, request: TrialDone | TrialFailed, session: sqlite3.Row) -> Reply:
-        is_open = self.trials.open_of(request.worker) is not None
+        trial = self.trials.open_of(request.worker)
         taken = self.trials.take_end(request)
-        failures = session["failures"] + is_open if isinstance(request, TrialFailed) else 0
+        failures = 0
+        if isinstance(request, TrialFailed):
+            failures = session["failures"] + (trial is not None and self._is_its_own(trial))
+        else:
+            self._blamed.pop(request.worker, None)
         statement = "UPDATE sessions SET failures = ? WHERE worker = ? AND number = ?"
         self.ledger.execute(statement, failures, session["worker"], session["number"])
         if failures >= MOST_FAILURES:
             return self._leave(session, f"{failures} trials failed one after the other")
         return taken
+
+    def _is_its_own(self, trial: sqlite3.Row) -> bool:
+        """Whether a failure speaks against the worker: of what one other proposed, only the first in a row does."""
+        worker = trial["worker"]
+        proposer = self.ledger.value("SELECT proposer FROM proposals WHERE proposal = ?", trial["proposal"])
+        blamed = self._blamed.setdefault(worker, set())
+        if proposer in blamed:
+            return False
+        if proposer not in (None, worker):
+            blamed.add(proposer)
+        return True
 
     def _leave(self, session: sqlite3.Row, reason: str) -> Over:
         self.sessions.end(session, "left", reason)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
-import resource
 import socket
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
@@ -14,12 +12,13 @@ from functools import partial
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from benchmarks.search.controller.connections import BACKLOG, Connections, PromptProtocol
 from benchmarks.search.controller.proposals import Facts
 from benchmarks.search.controller.refusal import WRONG, RefuseError
 from benchmarks.search.controller.search import Search
 from benchmarks.search.controller.turns import Turns
+from benchmarks.search.controller.weights import PARAMETERS, trial_of
 from benchmarks.search.protocol import (
     LARGEST_BODY,
     Propose,
@@ -31,6 +30,7 @@ from benchmarks.search.protocol import (
     encode,
     request_of,
 )
+from benchmarks.search.weight_exchange import PATH
 from utils.errors import FlagPerfError
 
 Scope = MutableMapping[str, Any]
@@ -40,32 +40,35 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 Check = Callable[[Proposed, Proposed | None], tuple[Proposed, Facts]]
 WITHOUT_TOKEN, TOO_LARGE, BROKEN = 401, 413, 500
 IDLE_S = 600  # a worker's connection is idle while it trains
-WHOLE_REQUEST_S = 20.0  # from a connection's beginning, or a request's, to its end ...
-SLOWEST = 2**20  # ... unless so many bytes have come meanwhile
-WEIGHTS = "/weights/"  # paths of another application, for who has the token
-CONNECTIONS_OF_WORKER, OTHER_FILES = 3, 64
-SPARE_CONNECTIONS = 256  # of workers that start anew, and of strangers
 
 
 class App:
-    """The ASGI application: one path, one method; `weights` answers what is asked of paths below WEIGHTS."""
+    """The ASGI application: one path, one method; `weights` answers what is asked of paths below PATH.
+
+    token: the run's, of which each worker's is made.
+    """
 
     def __init__(
         self, search: Search, turns: Turns, token: str, check: Check, weights: Application | None = None
     ) -> None:
         self._search, self._turns, self._check, self._weights = search, turns, check, weights
         self._checks = ThreadPoolExecutor(1)  # not more: they compute, and hold up who answers
-        self._authorization = f"Bearer {token}".encode()
+        self.connections = Connections(token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         try:
-            self._refuse_stranger(scope)
-            if self._weights and scope["path"].startswith(WEIGHTS):
-                await self._weights(scope, receive, send)
+            worker = self.connections.worker_of(scope["headers"])
+            if worker is None:  # before anything of the body is read
+                raise RefuseError(WITHOUT_TOKEN, "the token is missing, or is not this run's")
+            if self._weights and scope["path"].startswith(PATH):
+                await self._weights(await self._with_bound(scope, worker), receive, send)
                 return
             _refuse_other_path(scope)
-            reply: Reply | Refusal = await self._answer(request_of(await _body(scope, receive)))
+            request = request_of(await _body(scope, receive))
+            if request.worker != worker:
+                raise RefuseError(WITHOUT_TOKEN, f"the token is not worker {request.worker}'s")
+            reply: Reply | Refusal = await self._answer(request)
             status = 200
         except RefuseError as error:
             status, reply = error.status, Refusal(error.reason)
@@ -88,11 +91,13 @@ class App:
             request = Propose(request.worker, request.session, request.start, proposed)
         return await self._turns.take(partial(self._search.answer, request, facts))
 
-    def _refuse_stranger(self, scope: Scope) -> None:
-        """Before anything of the body is read; compared in the same time whatever stands there."""
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        if not hmac.compare_digest(given, self._authorization):
-            raise RefuseError(WITHOUT_TOKEN, "the token is missing, or is not this run's")
+    async def _with_bound(self, scope: Scope, worker: int) -> Scope:
+        """Weights are a worker's to store of what it trains alone, and as many as that network has."""
+        trial = trial_of(scope["path"])
+        if scope["method"] != "PUT" or trial is None:
+            return scope
+        parameters = await self._turns.take(partial(self._search.trials.parameters_of, worker, trial))
+        return {**scope, PARAMETERS: parameters}
 
 
 def _refuse_other_path(scope: Scope) -> None:
@@ -122,37 +127,6 @@ async def _send(send: Send, status: int, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-class PromptProtocol(H11Protocol):
-    """A connection that is closed when no whole request comes over it in time: nobody holds others' places."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to watch."""
-        super().connection_made(transport)
-        self._answered = self._received = 0
-        self._watch(-1, 0)
-
-    def data_received(self, data: bytes) -> None:
-        """Count it."""
-        self._received += len(data)
-        super().data_received(data)
-
-    def on_response_complete(self) -> None:
-        """Count it."""
-        self._answered += 1
-        super().on_response_complete()
-
-    def _watch(self, answered: int, received: int) -> None:
-        is_idle = self.timeout_keep_alive_task is not None
-        is_at_work = self.cycle is not None and not (self.cycle.more_body or self.cycle.response_complete)
-        if self.transport.is_closing():
-            return
-        is_slow = answered == self._answered and self._received - received < SLOWEST
-        if is_slow and not is_idle and not is_at_work:
-            self.transport.close()
-            return
-        self.loop.call_later(WHOLE_REQUEST_S, self._watch, self._answered, self._received)
-
-
 def listen(host: str, port: int) -> socket.socket:
     """A socket at the controller's address; FlagPerfError where there can be none."""
     where = f"{host}:{port}"
@@ -165,26 +139,6 @@ def listen(host: str, port: int) -> socket.socket:
         raise FlagPerfError(f"cannot be listened on: {reason}", where=where, remedy=remedy) from error
 
 
-def allow_open_files(workers: int) -> int:
-    """Raise this process's limit of open files to what so many workers need; how many connections are taken.
-
-    Raises:
-        FlagPerfError: the hard limit is lower.
-    """
-    connections = workers * CONNECTIONS_OF_WORKER + SPARE_CONNECTIONS
-    needed = connections + OTHER_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < needed:
-        message = f"{workers} workers need {needed} open files, and no more than {hard} are allowed"
-        remedy = (
-            "raise the hard limit of open files where the controller runs (ulimit -Hn, or --ulimit nofile)"
-        )
-        raise FlagPerfError(message, where="controller", remedy=remedy)
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-    return connections
-
-
 class _Server(uvicorn.Server):
     """Signals are the controller's."""
 
@@ -194,8 +148,8 @@ class _Server(uvicorn.Server):
         yield
 
 
-def make_server(app: App, connections: int) -> uvicorn.Server:
-    """The server; requests over more connections are answered with 503."""
+def make_server(app: App) -> uvicorn.Server:
+    """The server."""
     config = uvicorn.Config(
         app,
         http=PromptProtocol,
@@ -206,7 +160,8 @@ def make_server(app: App, connections: int) -> uvicorn.Server:
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        limit_concurrency=connections,
+        limit_concurrency=None,  # else strangers have the workers' places
+        backlog=BACKLOG,
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=1,
     )

@@ -101,7 +101,7 @@ class Sessions:
         trial = self.trials.open_of(session["worker"])
         if trial:
             self.trials.end(trial, "lost" if state == "lost" else "cut_off", reason)
-        self.trials.proposals.promised.pop(session["worker"], None)
+        self.trials.proposals.forget(session["worker"])
         self._change(session, state, state, reason)
 
     def _join(self, message: Register, number: int) -> None:
@@ -116,11 +116,9 @@ class Sessions:
             self._tell(session, "joined")
 
     def _refuse_other_task(self, message: Register) -> None:
-        """The first worker says what all of them train on, and in which precision."""
-        if message.worker >= self.settings.workers:
-            raise RefuseError(WRONG, f"worker {message.worker} of {self.settings.workers}, counted from 0")
-        if self.settings.data not in (None, message.data):
-            raise RefuseError(WRONG, "its data are not those that the controller has")
+        """Where the settings do not, the first worker says what all of them train on, and in which precision."""
+        if difference := self.settings.difference(message):
+            raise RefuseError(WRONG, difference)
         self.ledger.execute(
             "UPDATE search SET data = ?, precision = ? WHERE data IS NULL",
             encode(message.data).decode(),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from benchmarks.search.protocol import Count, DataFacts, Ordinal, Record
+from benchmarks.search.protocol import Count, DataFacts, Ordinal, Precision, Record, Register
 
 AboveZero = Annotated[float, Meta(gt=0, le=1e9)]
 
@@ -16,8 +16,9 @@ class SearchSettings(Record, frozen=True):
 
     workers: how many there should be; they are numbered from 0. max_trials: that are handed out; None: no limit.
     epochs: of a trial at most, by round, the last for every later one. heartbeat_s: between two heartbeats; lost_s:
-    without one until a worker is taken for lost. alone_s: without any worker until the search fails. data: what its
-    workers have to train on; None: what the first has.
+    without one until a worker is taken for lost. alone_s: without any worker until the search fails. data, precision:
+    what its workers have to train on, and in; None: what the first does. ranks: of each worker; nodes: that the
+    workers are spread over, as many on each; None: whatever they say.
     """
 
     workers: Ordinal
@@ -29,7 +30,20 @@ class SearchSettings(Record, frozen=True):
     lost_s: AboveZero = 30.0
     alone_s: AboveZero = 600.0
     data: DataFacts | None = None
+    precision: Precision | None = None
+    ranks: Ordinal | None = None
+    nodes: Ordinal | None = None
 
     def epochs_of(self, round_number: int) -> int:
         """Epochs of a trial of this round, from 1, at most."""
         return self.epochs[min(round_number, len(self.epochs)) - 1]
+
+    def difference(self, worker: Register) -> str:
+        """Why a worker is none of this search; empty for one that is."""
+        if worker.worker >= self.workers:
+            return f"worker {worker.worker} of {self.workers}, counted from 0"
+        for name in ("data", "precision", "ranks"):
+            if getattr(self, name) not in (None, getattr(worker, name)):
+                return f"its {name} is not what the controller has: {getattr(self, name)}"
+        node = worker.node_rank if self.nodes is None else worker.worker * self.nodes // self.workers
+        return "" if node == worker.node_rank else f"worker {worker.worker} is of node {node}"

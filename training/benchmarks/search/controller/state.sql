@@ -23,6 +23,7 @@ CREATE TABLE proposals (
     trial INTEGER UNIQUE,            -- since it was handed out first
     accuracy REAL,                   -- the best of its last attempt
     change INTEGER NOT NULL,         -- the last one of it
+    proposer INTEGER,                -- the worker; none of the controller's own
     told TEXT NOT NULL,              -- what workers that propose are told of it: an Evaluation
     facts TEXT NOT NULL,             -- what the controller computed of it
     proposed TEXT NOT NULL           -- as it was sent; the longest, and so the last

@@ -79,6 +79,19 @@ class Trials:
         """The trial that a worker trains."""
         return self.ledger.row("SELECT * FROM trials WHERE worker = ? AND state = 'open'", worker)
 
+    def parameters_of(self, worker: int, trial: int) -> int:
+        """Of the network that a worker trains, or has trained last.
+
+        Raises:
+            RefuseError: the trial is another one.
+        """
+        query = """SELECT trials.trial, trials.state, facts FROM trials JOIN proposals USING (proposal)
+            WHERE worker = ? ORDER BY trials.rowid DESC LIMIT 1"""
+        row = self.ledger.row(query, worker)
+        if row is None or row["trial"] != trial or row["state"] == "lost":
+            raise RefuseError(NOT_YOURS, f"trial {trial} is not this worker's")
+        return msgspec.json.decode(row["facts"], type=Facts).parameters
+
     def take_epoch(self, message: EpochDone, data: DataFacts) -> Taken:
         """An epoch ended.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from tempfile import mkstemp
 
@@ -11,15 +12,24 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from benchmarks.search.architecture import MOST_PARAMETERS
 from benchmarks.search.protocol import HISTORY
-from benchmarks.search.weight_exchange import LARGEST_WEIGHTS, PATH
+from benchmarks.search.weight_exchange import PATH, most_bytes
 
 ENDING = ".safetensors"
+PARAMETERS = "parameters"  # in the scope: how many the network has that weights are stored of
+LEFT_FREE, SHARE_LEFT_FREE = 2**32, 0.05  # of the disk, whichever is less: the state needs room
 _PATH = re.compile(rf"{PATH}([1-9][0-9]{{0,9}})")
 
 
+def trial_of(path: str) -> int | None:
+    """The trial whose weights a path names; None where it names none."""
+    match = _PATH.fullmatch(path)
+    return int(match[1]) if match else None
+
+
 class WeightStore:
-    """An ASGI application; who asks has shown the run's token before.
+    """An ASGI application; who asks has shown a token before, and who stores weights that they are its own.
 
     Args:
         folder: made if need be. It holds the weights of the HISTORY newest trials, which new ones are made of.
@@ -35,10 +45,10 @@ class WeightStore:
         await response(scope, receive, send)
 
     async def _response(self, request: Request) -> Response:
-        match = _PATH.fullmatch(request.url.path)
-        if match is None:
+        trial = trial_of(request.url.path)
+        if trial is None:
             return Response("no trial's weights", 404)
-        path = self._folder / f"{match[1]}{ENDING}"
+        path = self._folder / f"{trial}{ENDING}"
         if request.method == "PUT":
             return await self._put(request, path)
         if request.method != "GET":
@@ -52,11 +62,15 @@ class WeightStore:
 
     async def _put(self, request: Request, path: Path) -> Response:
         """They get their name when they are whole."""
+        most = most_bytes(request.scope.get(PARAMETERS, MOST_PARAMETERS))
+        disk = await to_thread.run_sync(shutil.disk_usage, self._folder)
+        if disk.free < min(LEFT_FREE, disk.total * SHARE_LEFT_FREE):
+            return Response("too little room is left", 507)
         descriptor, name = mkstemp(dir=self._folder, prefix=".")
         partial = Path(name)
         try:
-            if not await _written(request, descriptor):
-                return Response(f"more than {LARGEST_WEIGHTS} bytes", 413)
+            if not await _written(request, descriptor, most):
+                return Response(f"more than {most} bytes", 413)
             partial.replace(path)
             await to_thread.run_sync(self._forget)
         except ClientDisconnect:
@@ -74,13 +88,13 @@ class WeightStore:
             (self._folder / f"{trial}{ENDING}").unlink(missing_ok=True)
 
 
-async def _written(request: Request, descriptor: int) -> bool:
+async def _written(request: Request, descriptor: int, most: int) -> bool:
     """Whether the body, which was written, is within the bounds."""
     size = 0
     async with await open_file(descriptor, "wb") as stream:
         async for part in request.stream():
             size += len(part)
-            if size > LARGEST_WEIGHTS:
+            if size > most:
                 return False
             await stream.write(part)
     return True

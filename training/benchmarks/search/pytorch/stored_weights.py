@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -13,9 +14,12 @@ from torch import Tensor
 
 from benchmarks.search.architecture import Architecture, ArchitectureError, as_json, parse
 from benchmarks.search.pytorch.network import build
+from benchmarks.search.weight_exchange import LARGEST_HEADER
 
 ARCHITECTURE = "architecture"  # in the file's own metadata
+_METADATA = "__metadata__"
 _HEADER_LENGTH = 8  # bytes, little-endian, of the JSON that follows them
+_TYPES = {torch.float32: "F32", torch.int64: "I64"}  # of all that a network has, as safetensors calls them
 
 
 class WeightsError(Exception):
@@ -43,21 +47,22 @@ class StoredWeights:
         """
         try:
             length = int.from_bytes(data[:_HEADER_LENGTH], "little")
+            if length > LARGEST_HEADER:
+                raise WeightsError(f"a header of {length} bytes, {LARGEST_HEADER} at most")
             header = json.loads(data[_HEADER_LENGTH : _HEADER_LENGTH + length])
-            stored = cls(parse(header["__metadata__"][ARCHITECTURE]), load(data))
+            architecture = parse(header[_METADATA][ARCHITECTURE])
+            _refuse_other_tensors(header, architecture)
+            return cls(architecture, load(data))
         except (SafetensorError, ArchitectureError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise WeightsError(f"{type(error).__name__}: {error}") from error
-        stored._check()
-        return stored
 
-    def _check(self) -> None:
-        with torch.device("meta"):
-            wanted = build(self.architecture).state_dict()
-        kinds = [
-            {name: (each.shape, each.dtype) for name, each in state.items()} for state in (wanted, self.state)
-        ]
-        if kinds[0] != kinds[1]:
-            names = sorted(
-                name for name in {*kinds[0], *kinds[1]} if kinds[0].get(name) != kinds[1].get(name)
-            )
-            raise WeightsError(f"{len(names)} tensors are not the architecture's: {', '.join(names[:3])}")
+
+def _refuse_other_tensors(header: Mapping[str, Any], architecture: Architecture) -> None:
+    """By what the header says of them, before there is any."""
+    with torch.device("meta"):
+        state = build(architecture).state_dict()
+    wanted = {name: (list(each.shape), _TYPES[each.dtype]) for name, each in state.items()}
+    there = {name: (each["shape"], each["dtype"]) for name, each in header.items() if name != _METADATA}
+    if wanted != there:
+        names = sorted(name for name in {*wanted, *there} if wanted.get(name) != there.get(name))
+        raise WeightsError(f"{len(names)} tensors are not the architecture's: {', '.join(names[:3])}")
