@@ -45,19 +45,19 @@ def main(argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> in
         config = read_configuration(arguments, "")
         facts = read_facts(arguments.data_dir)
         data = DataFacts(facts.training_samples, facts.validation_samples, facts.digest)
-        earlier = environment.get(CONTINUE_FROM)
+        earlier = Path(environment[CONTINUE_FROM]) if environment.get(CONTINUE_FROM) else None
         space = space_of(config.case, facts)
         settings = _settings(config.case, config.settings.seed, _number(environment, WORKERS), data)
         with _folder(environment) as folder:
             return conduct(
                 settings,
                 folder=folder,
-                earlier=Path(earlier) if earlier else None,
+                earlier=earlier,
                 listener=listen(_given(environment, "MASTER_ADDR"), _number(environment, "MASTER_PORT")),
                 token=_token(environment),
                 check=partial(checked, space=space),
                 out=sys.stdout,
-                weights=WeightStore(folder / WEIGHTS),
+                weights=WeightStore(folder / WEIGHTS, earlier and earlier / WEIGHTS),
                 first=first_proposals(space, settings.workers, settings.seed),
             )
     except FlagPerfError as error:
