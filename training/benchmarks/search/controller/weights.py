@@ -53,7 +53,7 @@ class WeightStore:
         )
 
     def _stored(self, name: str) -> Path | None:
-        """Its own file first: that of a trial that was lost with the earlier round's end, and trained again, is newer."""
+        """Its own file first: a trial that the earlier round's end cut off is trained again, and that is newer."""
         paths = (folder / name for folder in self._folders)
         return next((path for path in paths if path.is_file() and not path.is_symlink()), None)
 
