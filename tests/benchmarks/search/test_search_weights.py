@@ -150,7 +150,14 @@ def test_the_real_controller_hands_out_what_the_round_that_it_goes_on_from_has(t
     (tmp_path / "earlier/weights").mkdir(parents=True)
     (tmp_path / "earlier/weights/1.safetensors").write_bytes(b"old")
     port, token = free_port(), "a-token-of-this-run"
-    demo = ["--vendor", "cpu", "--extern_config_dir", str(CONFIG), "--extern_config_file", "config_cpux1x2.py"]
+    demo = [
+        "--vendor",
+        "cpu",
+        "--extern_config_dir",
+        str(CONFIG),
+        "--extern_config_file",
+        "config_cpux1x2.py",
+    ]
     words = ["--case_dir", str(CASE), "--data_dir", str(digits(tmp_path)), *demo, "--enable_extern_config"]
     variables = {
         "MASTER_ADDR": "127.0.0.1",
