@@ -15,9 +15,9 @@ def run_command(*words: str) -> str:
     return shlex.join((sys.executable, str(RUN_PY), *words))
 
 
-def preparation_command(training_dir: Path, model: str, folder: str) -> str:
-    """What makes a case's data, into `folder` of this machine; `--help` in its place tells from what."""
-    words = (sys.executable, "-m", f"benchmarks.{model}.prepare", "--out", folder)
+def preparation_help(training_dir: Path, model: str) -> str:
+    """What tells from what a case's data are made: that is each preparation's own."""
+    words = (sys.executable, "-m", f"benchmarks.{model}.prepare", "--help")
     return f"cd {shlex.quote(str(training_dir))} && {shlex.join(words)}"
 
 

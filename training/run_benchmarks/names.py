@@ -29,9 +29,9 @@ RUN_UID = re.compile(r"run\d{14}-[0-9a-f]{6}", re.ASCII)
 # In the work folder: a file on its way to many hosts; its random part is the controller's, who need believe no answer.
 COPY_NAME = re.compile(rf"copy-({RUN_UID.pattern})-[0-9a-f]{{12}}", re.ASCII)
 # In a run's result folder: what it holds beside the folders of cases, in which are those of rounds.
-JOURNAL = "journal.jsonl"
+JOURNAL, SUMMARY = "journal.jsonl", "summary.json"
 RUN_LOG = "flagperf_run.log"
-RUN_FILES = ("plan.json", JOURNAL, "summary.json")
+RUN_FILES = ("plan.json", JOURNAL, SUMMARY)
 # In a round's folder: rank 0's events as they were followed, as long as its log is not home.
 FOLLOWED_EVENTS = "followed_events.log"
 # In a round's folder, behind the name of a node's: what the controller read of meters outside that node. What lies

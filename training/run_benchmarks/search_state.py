@@ -20,7 +20,7 @@ class SearchNow:
     """A moment of a search. running: trials; ended: attempts, by how. score: operations/s, None before the first epoch.
 
     workers: those that are there, of so many `planned`. waiting: the share of their chips' time without a trial.
-    elapsed_s, left_s: by the search's clock, as of the last event. trial: of the best accuracy.
+    elapsed_s, left_s: by the search's clock, as of the last event. trial: of the best accuracy. is_over: it has ended.
     """
 
     trials: int
@@ -35,6 +35,7 @@ class SearchNow:
     waiting: float | None
     elapsed_s: float
     left_s: float
+    is_over: bool = False
 
     @property
     def part(self) -> float:
@@ -77,6 +78,7 @@ class SearchState:
             waiting=account.waiting(),
             elapsed_s=elapsed_s,
             left_s=max(0.0, start.search_seconds - elapsed_s),
+            is_over=account.end is not None,
         )
 
     def of_node(self, node_rank: int) -> str:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from benchmarks.driver.arguments import LaunchArguments
+from benchmarks.driver.configuration import read_configuration
 from benchmarks.driver.extern import case_class
 from tests.benchmarks.driver.ranks import TRAINING, launch_ranks, run_here
 from tests.benchmarks.search.trials import CASE, digits
-from utils.config_files import load_constants
+from utils.config_files import load_constants, parts_of_config
 from utils.errors import FlagPerfError
 
 CONFIG = TRAINING / "cpu/search-pytorch/config"
@@ -66,3 +67,25 @@ def test_the_demo_is_small() -> None:
     assert demo["most_parameters"] <= 50_000 and demo["epochs_by_round"] == (1, 2, 3, 4)
     assert set(demo) - {"cpu_threads"} <= set(load_constants(CASE / "config/_base.py"))
     assert case_class(CASE).roles == ("controller", "worker")
+
+
+NVIDIA = TRAINING / "nvidia/search-pytorch"
+NVIDIA_CONFIGS = ("A100x1x8", "A100x2x8", "H100x1x8")
+
+
+@pytest.mark.parametrize("name", NVIDIA_CONFIGS)
+def test_nvidia_configs_change_what_they_may_and_share_every_batch_evenly(name: str) -> None:
+    arguments = LaunchArguments(CASE, Path("/data"), "nvidia", NVIDIA / "config", f"config_{name}.py", True)
+    config, parts = read_configuration(arguments, ""), parts_of_config(f"config_{name}")
+    assert config.changed == () and parts
+    assert config.case["batch_sizes"][0] == 448
+    assert not any(size % parts[2] for size in config.case["batch_sizes"])
+    assert config.case["precision"] == "fp16"
+    assert config.case["search_seconds"] >= 3600
+
+
+def test_every_nvidia_config_is_listed_here_and_in_the_readme() -> None:
+    files = {path.stem.removeprefix("config_") for path in (NVIDIA / "config").glob("config_*.py")}
+    assert files == set(NVIDIA_CONFIGS)
+    readme = (NVIDIA / "README.md").read_text(encoding="utf-8")
+    assert all(f"config_{name}.py" in readme for name in files)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,15 +19,22 @@ from benchmarks.search.client import Place
 from benchmarks.search.controller import weights
 from benchmarks.search.controller.weights import WeightStore
 from benchmarks.search.weight_exchange import WeightExchange
+from tests.benchmarks.search.engine_processes import environment_with, wait_until
+from tests.benchmarks.search.trials import CASE, TRAINING, digits
 from tests.ports import free_port
+from utils.case_form import ROLES_TOKEN
+from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM
+from utils.roles import WORKERS
+
+CONFIG = TRAINING / "cpu/search-pytorch/config"
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[Place]:
+def served(folder: Path, earlier: Path | None = None) -> Iterator[Place]:
     """The store alone, on a port of its own; the run's token is looked at before it is asked."""
     port = free_port()
     server = uvicorn.Server(
-        uvicorn.Config(WeightStore(folder), host="127.0.0.1", port=port, log_level="warning")
+        uvicorn.Config(WeightStore(folder, earlier), host="127.0.0.1", port=port, log_level="warning")
     )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -53,6 +62,21 @@ def test_what_one_worker_stores_another_one_gets(tmp_path: Path) -> None:
     assert names(tmp_path / "weights") == ["3.safetensors"]
     with served(tmp_path / "weights") as place:
         assert WeightExchange(place).get(3) == b"those of a later attempt", "they outlive the controller"
+
+
+def test_what_the_earlier_round_stored_is_had_where_there_is_nothing_newer(tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier"
+    with served(earlier) as place:
+        for trial in (1, 2):
+            WeightExchange(place).put(trial, b"old")
+    (earlier / "3.safetensors").symlink_to(earlier / "1.safetensors")
+    with served(tmp_path / "weights", earlier) as place:
+        WeightExchange(place).put(2, b"new")
+        assert [WeightExchange(place).get(trial) for trial in (1, 2, 3, 4)] == [b"old", b"new", None, None]
+    assert (earlier / "2.safetensors").read_bytes() == b"old"
+    assert names(tmp_path / "weights") == ["2.safetensors"]
+    with served(tmp_path / "weights", tmp_path / "gone") as place:
+        assert WeightExchange(place).get(1) is None
 
 
 def test_the_oldest_trials_weights_are_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,3 +155,35 @@ def test_a_controller_that_is_away_costs_the_weights_alone(capsys: pytest.Captur
     nobody.put(1, b"x")
     assert nobody.get(1) is None
     assert "ConnectionRefusedError" in capsys.readouterr().out
+
+
+def test_the_real_controller_hands_out_what_the_round_that_it_goes_on_from_has(tmp_path: Path) -> None:
+    (tmp_path / "earlier/weights").mkdir(parents=True)
+    (tmp_path / "earlier/weights/1.safetensors").write_bytes(b"old")
+    port, token = free_port(), "a-token-of-this-run"
+    demo = [
+        "--vendor",
+        "cpu",
+        "--extern_config_dir",
+        str(CONFIG),
+        "--extern_config_file",
+        "config_cpux1x2.py",
+    ]
+    words = ["--case_dir", str(CASE), "--data_dir", str(digits(tmp_path)), *demo, "--enable_extern_config"]
+    variables = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        WORKERS: "2",
+        ROLES_TOKEN: token,
+        CHECKPOINT_DIR: str(tmp_path / "own"),
+        CONTINUE_FROM: str(tmp_path / "earlier"),
+    }
+    command = [sys.executable, "-m", "benchmarks.search.controller", *words]
+    with subprocess.Popen(command, env=environment_with(variables), stdout=subprocess.DEVNULL) as controller:
+        try:
+            exchange = WeightExchange(Place("127.0.0.1", port, token, 0, "0" * 32, 1, 0))
+            wait_until(lambda: exchange.get(1) == b"old" or controller.poll() is not None, "it answers")
+            assert controller.poll() is None
+            assert exchange.get(2) is None
+        finally:
+            controller.kill()

@@ -39,6 +39,21 @@ def test_a_line_says_what_it_has_come_to_and_is_read_again() -> None:
     assert numbers_of_search("search: no more") == {}
 
 
+def test_of_a_search_that_has_ended_nobody_is_said_to_be_missing_nor_time_to_be_left() -> None:
+    now = state_of(two_trials()).now()
+    assert now is not None and now.workers == 0
+    line = search_line(now)
+    assert line == (
+        "search: epoch 4, trial 2, best accuracy 0.9000, 0.0000465 TOP/s, 2 workers, 26.8% of their time without a "
+        "trial, ended after 6:50"
+    )
+    assert numbers_of_search(line)["step"] == 4
+    events = [event_of(record, 1) for record in two_trials()]
+    progress = round_of(["h1", "h2"], Event(EventName.INIT_START), *events, measures=True)
+    rows = {row.label: row.text for row in figure_rows(progress)}
+    assert (rows["search"], rows["workers"]) == ("ended after 6:50", "2, 26.8% waiting")
+
+
 def test_the_page_of_a_run_that_goes_on_draws_it() -> None:
     charts = courses([f"2026-01-02 03:04:05,678\t[INFO]\t[lines.py,42]{LINE}"])
     assert [chart.title for chart in charts] == ["accuracy", "TOP/s"]

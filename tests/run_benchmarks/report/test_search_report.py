@@ -20,10 +20,23 @@ from run_benchmarks.results.tables import results_tables
 from tests.browser import PHONE, serious_faults
 from tests.run_benchmarks.results.search.searched import write_search_run
 from tests.search_log import LongSearch, account_of, end, epoch, trial, two_trials
+from utils.search.events import TrialStart
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+# Whether any label of a tree has a horizontal part of a line within it.
+CROSSED = """tree => {
+    const rows = [...tree.querySelectorAll("path")].flatMap(path => {
+        const box = path.getBoundingClientRect();
+        return [[box.left, box.right, box.top], [box.left, box.right, box.bottom]];
+    });
+    return [...tree.querySelectorAll("text")].some(text => {
+        const box = text.getBoundingClientRect();
+        const baseline = box.top + 0.8 * box.height;
+        return rows.some(([left, right, y]) => left < box.right && box.left < right && box.top + 2 < y && y < baseline);
+    });
+}"""
 Opener = Callable[..., "Page"]
 LONG = LongSearch()
 RECORDS = LONG.records()
@@ -132,3 +145,17 @@ def test_it_is_drawn_and_can_be_used(open_page: Opener, made: tuple[Path, Run], 
     assert page.locator("svg.family circle.best").count() == 2
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE
     assert serious_faults(page) == []
+
+
+def test_on_a_desk_nothing_is_cut_off_and_no_line_runs_through_a_label(
+    open_page: Opener, tmp_path: Path
+) -> None:
+    edits = ("deepen layer4_2_relu3", "widen layer3_5_conv1", "skip relu_12 to bn_31")
+    large = {"edits": edits, "parameters": 23_528_522, "training_operations": 23_053_458_315}
+    records = [replace(each, **large) if isinstance(each, TrialStart) else each for each in RECORDS]
+    run = write_search_run(tmp_path / "run20260102030405", (2, records))
+    write_report(tmp_path / "report.html", open_folder(tmp_path / "run20260102030405"), run)
+    page = open_page(tmp_path / "report.html", viewport={"width": 1300, "height": 900})
+    table = page.locator(".wide:has(table.best)").first
+    assert table.evaluate("each => each.scrollWidth <= each.clientWidth")
+    assert page.locator("svg.family").first.evaluate(CROSSED) is False

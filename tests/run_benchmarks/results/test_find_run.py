@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks.results.find import find_run
+from run_benchmarks.journal import Journal
+from run_benchmarks.results.find import find_open_run, find_run
 from utils.errors import FlagPerfError
 
 OLD, NEW = "run20260102030405", "run20260203040506"
@@ -49,3 +50,38 @@ def test_where_there_is_no_run_at_all(given: str | None, tmp_path: Path) -> None
         with pytest.raises(FlagPerfError) as refused:
             find_run(given, path)
         assert "--log-path" in refused.value.remedy
+
+
+def ended(log_path: Path, name: str, exit_code: int) -> Path:
+    """A run that came to its end."""
+    folder = log_path / name
+    folder.mkdir()
+    (folder / "journal.jsonl").touch()
+    (folder / "summary.json").write_text(f'{{"run": "{name}", "exit_code": {exit_code}}}')
+    return folder
+
+
+def begun(log_path: Path, name: str) -> Journal:
+    """A run that goes on as long as its journal is open."""
+    (log_path / name).mkdir(parents=True)
+    return Journal(log_path / name / "journal.jsonl")
+
+
+def test_who_names_no_open_run_means_the_one_that_goes_on(tmp_path: Path) -> None:
+    """A run that lives, then one that ended well on other hosts, then one that was refused."""
+    journal = begun(tmp_path, OLD)
+    newer, refused = ended(tmp_path, NEW, 0), ended(tmp_path, "run20260304050607", 3)
+    assert find_open_run(None, tmp_path) == tmp_path / OLD
+    assert find_open_run("latest", tmp_path) == find_run(None, tmp_path) == refused
+    assert find_open_run(NEW, tmp_path) == newer
+    journal.close()
+    assert find_open_run(None, tmp_path) == newer  # the old one's end is nobody's question any more
+
+
+def test_a_refused_run_does_not_stand_before_the_one_whose_controller_died(tmp_path: Path) -> None:
+    begun(tmp_path, OLD).close()
+    refused = ended(tmp_path, NEW, 3)
+    assert find_open_run(None, tmp_path) == tmp_path / OLD
+    (tmp_path / OLD / "journal.jsonl").unlink()
+    (tmp_path / OLD).rmdir()
+    assert find_open_run(None, tmp_path) == refused

@@ -55,9 +55,10 @@ def test_data_that_is_not_there(site: Site) -> None:
 def test_data_that_is_not_there_and_that_the_case_can_make(site: Site) -> None:
     (site.folder / "data").rmdir()
     site.tree.write("benchmarks/toy/prepare/__main__.py", "")
-    words = (sys.executable, "-m", "benchmarks.toy.prepare", "--out", str(site.folder / "data"))
+    words = (sys.executable, "-m", "benchmarks.toy.prepare", "--help")
     command = f"cd {site.plan.training_dir} && {shlex.join(words)}"
-    assert_bad(site.check(data), Status.ERROR, "does not exist", f"with what): {command}")
+    given = f"with what), given --out {site.folder}/data and from what (a demo's: --demo), as is told by: {command}"
+    assert_bad(site.check(data), Status.ERROR, "does not exist", given)
 
 
 def test_what_the_data_and_the_mounts_below_them_are_is_asked_in_one_session(site: Site) -> None:

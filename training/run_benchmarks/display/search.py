@@ -25,7 +25,14 @@ def search_line(now: SearchNow) -> str:
     score = "-" if now.score is None else shown(now.score / TERA)
     accuracy = "-" if now.accuracy is None else f"{now.accuracy:.4f}"
     head = f"search: epoch {now.epochs}, trial {now.trials}, best accuracy {accuracy}, {score} {SCORE}"
-    return f"{head}, {_workers(now)}, at most {duration(now.left_s)} left"
+    return f"{head}, {_workers(now)}, {left_text(now)}"
+
+
+def left_text(now: SearchNow) -> str:
+    """For how long it goes on, or for how long it went."""
+    if now.is_over:
+        return f"ended after {duration(now.elapsed_s)}"
+    return f"at most {duration(now.left_s)} left"
 
 
 def numbers_of_search(line: str) -> dict[str, float]:
@@ -55,8 +62,10 @@ def _news_of(event: Event) -> str:
 
 
 def _workers(now: SearchNow) -> str:
+    """Those that are there; of a search that has ended all have left, and were as many as were planned or joined."""
     waiting = "" if now.waiting is None else f", {now.waiting:.1%} of their time without a trial"
-    return f"{now.workers} of {counted(now.planned, 'worker')}{waiting}"
+    there = "" if now.is_over else f"{now.workers} of "
+    return f"{there}{counted(now.planned, 'worker')}{waiting}"
 
 
 def _because(reason: str) -> str:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
-from run_benchmarks.names import RUN_NAME, is_run_folder
+from run_benchmarks.exit_code import ExitCode
+from run_benchmarks.journal import is_held
+from run_benchmarks.names import JOURNAL, RUN_NAME, SUMMARY, is_run_folder
 from run_benchmarks.results.folder import open_folder
 from utils.errors import FlagPerfError
 
@@ -40,6 +42,29 @@ def find_run(given: str | None, log_path: Path) -> Path:
         f"there are, among others: {', '.join(near)}" if near else f"there is none at all: {_elsewhere()}"
     )
     raise FlagPerfError(f"there is no run {given!r}", where=str(log_path), remedy=remedy)
+
+
+def find_open_run(given: str | None, log_path: Path) -> Path:
+    """As `find_run`, but where none is named it is the newest that goes on, else the newest that was not refused.
+
+    A run that was refused, since another one has the hosts, is newer than that one, and nobody means it.
+
+    Raises:
+        FlagPerfError: there is no such run.
+    """
+    runs = [] if given else [folder for folder in reversed(_runs_in(log_path)) if is_run_folder(folder)]
+    live = (folder for folder in runs if not _has_ended(folder) and is_held(folder / JOURNAL))
+    not_refused = (folder for folder in runs if not _is_refused(folder))
+    return next(live, None) or next(not_refused, None) or find_run(given, log_path)
+
+
+def _has_ended(folder: Path) -> bool:
+    return (folder / SUMMARY).exists()
+
+
+def _is_refused(folder: Path) -> bool:
+    """Whether it ended before its first round, as its hosts were not fit for it."""
+    return _has_ended(folder) and open_folder(folder).summary.get("exit_code") == ExitCode.UNHEALTHY
 
 
 def has_uid(path: Path, uid: str) -> bool:

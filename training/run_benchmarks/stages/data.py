@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import threading
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
-from run_benchmarks.commands import preparation_command
+from run_benchmarks.commands import preparation_help
 from run_benchmarks.names import work_folder
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Mount, Runtime
@@ -68,8 +69,8 @@ def _how_made(plan: Plan, cases: Sequence[CasePlan], folder: str) -> str:
     folders = dict.fromkeys(Path(case.files.case_dir).parent for case in cases)
     models = [path.name for path in folders if (plan.training_dir / path / PREPARATION).is_file()]
     return "".join(
-        f"; benchmarks/{model}/prepare makes it (--help: from what; its requirements.txt: with what): "
-        + preparation_command(plan.training_dir, model, folder)
+        f"; benchmarks/{model}/prepare makes it (its requirements.txt: with what), given --out {shlex.quote(folder)} "
+        f"and from what (a demo's: --demo), as is told by: {preparation_help(plan.training_dir, model)}"
         for model in models
     )
 

@@ -58,6 +58,18 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_open_run(parser: argparse.ArgumentParser) -> None:
+    """`RUN` of what is done with a run that has not ended; `results.find.find_open_run` looks for it."""
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        type=name_of,
+        nargs="?",
+        help="its result folder, its name, or `latest`: the newest one (default: the newest that goes on, else the "
+        "newest that was not refused by its checks of hosts)",
+    )
+
+
 def add_cases(parser: argparse.ArgumentParser) -> None:
     """`--cases CASE ...`."""
     parser.add_argument(

@@ -18,14 +18,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run, and by which files."""
     options.add_config(parser)
     options.add_log_path(parser)
-    options.add_run(parser)
+    options.add_open_run(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Take the run up on this terminal."""
-    from run_benchmarks.results.find import find_run
+    from run_benchmarks.results.find import find_open_run
 
-    return take_up(find_run(arguments.run, options.log_path_of(arguments)), arguments)
+    return take_up(find_open_run(arguments.run, options.log_path_of(arguments)), arguments)
 
 
 def take_up(folder: Path, arguments: argparse.Namespace, *, stopped_by: str = "") -> int:

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run, and for how long."""
     options.add_config(parser)
     options.add_log_path(parser)
-    options.add_run(parser)
+    options.add_open_run(parser)
     parser.add_argument(
         "-f", "--follow", action="store_true", help="print its log as it grows, until it has ended"
     )
@@ -38,10 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print it."""
     from run_benchmarks.history.live import progress
-    from run_benchmarks.results.find import find_run
+    from run_benchmarks.results.find import find_open_run
     from run_benchmarks.results.table import Table
 
-    folder = find_run(arguments.run, options.log_path_of(arguments))
+    folder = find_open_run(arguments.run, options.log_path_of(arguments))
     seen = progress(folder)
     rows = tuple((*parts, duration or "-") for *parts, duration in seen["rounds"])
     put(_headline(folder, place_options(arguments.config, arguments.log_path)))

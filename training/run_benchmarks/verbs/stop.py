@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run; where its controller has died, by which files."""
     options.add_config(parser)
     options.add_log_path(parser)
-    options.add_run(parser)
+    options.add_open_run(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -30,11 +30,11 @@ def run(arguments: argparse.Namespace) -> int:
     from run_benchmarks.journal import is_held
     from run_benchmarks.names import JOURNAL
     from run_benchmarks.results.controller import lost_controller
-    from run_benchmarks.results.find import find_run
+    from run_benchmarks.results.find import find_open_run
     from run_benchmarks.results.folder import open_folder
     from run_benchmarks.results.load import load_run
 
-    folder = find_run(arguments.run, options.log_path_of(arguments)).resolve()
+    folder = find_open_run(arguments.run, options.log_path_of(arguments)).resolve()
     code = load_run(folder).exit_code
     if code is not None:
         put(f"{folder}: the run has ended already, with exit code {code}")

@@ -264,6 +264,14 @@ def test_a_search_that_failed_says_what_it_had_come_to(tmp_path: Path) -> None:
     assert result.figures["score"].caveat == "until the search was cut off"
 
 
+def test_a_search_that_never_began_has_no_figures(tmp_path: Path) -> None:
+    unfit = Failure(Verdict.FAILED, Stage.PREFLIGHT, FailureClass.HOST_NOT_HEALTHY, "h1", "no data")
+    result = judged_folders((), failure=unfit)
+    empty = judged_search(tmp_path, [], finished=False, failure=unfit)
+    assert set(result.figures) == set(empty.figures) == {"round_time"}
+    assert not any("cut off" in figure.caveat for figure in empty.figures.values())
+
+
 def test_what_counts_of_a_log_begins_at_the_last_start(tmp_path: Path) -> None:
     again = [start(300.0, starts=2, away_s=30.0), *two_trials()[1:]]
     result = judged_search(tmp_path, [*two_trials()[:8], *again], **DEMO)

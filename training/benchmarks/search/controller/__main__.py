@@ -47,7 +47,7 @@ def main(argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> in
         config = read_configuration(arguments, "")
         facts = read_facts(arguments.data_dir)
         data = DataFacts(facts.training_samples, facts.validation_samples, facts.digest)
-        earlier = environment.get(CONTINUE_FROM)
+        earlier = Path(environment[CONTINUE_FROM]) if environment.get(CONTINUE_FROM) else None
         space = space_of(config.case, facts)
         size = {name: _number(environment, variable) for name, variable in SIZE.items()}
         settings = _settings(config.case, config.settings.seed, size, data)
@@ -55,12 +55,12 @@ def main(argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> in
             return conduct(
                 settings,
                 folder=folder,
-                earlier=Path(earlier) if earlier else None,
+                earlier=earlier,
                 listener=listen(_given(environment, "MASTER_ADDR"), _number(environment, "MASTER_PORT")),
                 token=_token(environment),
                 check=partial(checked, space=space),
                 out=sys.stdout,
-                weights=WeightStore(folder / WEIGHTS),
+                weights=WeightStore(folder / WEIGHTS, earlier and earlier / WEIGHTS),
                 first=first_proposals(space, settings.workers, settings.seed),
             )
     except FlagPerfError as error:

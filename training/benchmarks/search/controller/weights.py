@@ -33,11 +33,13 @@ class WeightStore:
 
     Args:
         folder: made if need be. It holds the weights of the HISTORY newest trials, which new ones are made of.
+        earlier: that of the round that the search goes on from, which is only read: a trial has its number in both.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, earlier: Path | None = None) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
         self._folder = folder
+        self._folders = (folder, earlier) if earlier else (folder,)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -53,12 +55,17 @@ class WeightStore:
             return await self._put(request, path)
         if request.method != "GET":
             return Response("PUT or GET", 405)
-        is_there = await to_thread.run_sync(path.is_file)
+        stored = await to_thread.run_sync(self._stored, path.name)
         return (
-            FileResponse(path, media_type="application/octet-stream")
-            if is_there
+            FileResponse(stored, media_type="application/octet-stream")
+            if stored
             else Response(status_code=404)
         )
+
+    def _stored(self, name: str) -> Path | None:
+        """Its own file first: a trial that the earlier round's end cut off is trained again, and that is newer."""
+        paths = (folder / name for folder in self._folders)
+        return next((path for path in paths if path.is_file() and not path.is_symlink()), None)
 
     async def _put(self, request: Request, path: Path) -> Response:
         """They get their name when they are whole."""

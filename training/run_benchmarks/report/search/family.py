@@ -10,8 +10,9 @@ from run_benchmarks.results.search.of_round import ancestors
 from utils.search.account import Account, Trial
 
 MOST_LEAVES, MOST_NODES = 20, 200  # that are drawn: the best trials, with those that they were made of
-# Of the drawing, in pixels: columns are narrower where there are many, as far as a label has room.
-WIDEST_COLUMN, NARROWEST_COLUMN, WIDTH, ROW, MARGIN = 130, 76, 1_100, 24, 14
+# Of the drawing, in pixels: columns are narrower where there are many, as far as a label has room. Labels stand above
+# the lines that lead on from their trials.
+WIDEST_COLUMN, NARROWEST_COLUMN, WIDTH, ROW, MARGIN = 130, 76, 1_100, 26, 18
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,9 @@ class RoundSearch:
     def figures(
         self, sampled: Mapping[str, Figure], nodes: int, failure: Failure | None
     ) -> dict[str, Figure]:
-        """Its figures; `sampled` are those of telemetry, of so many nodes."""
+        """Its figures, none of one that never began; `sampled` are those of telemetry, of so many nodes."""
+        if self.account.start is None:
+            return {}
         reason = "until the search was cut off" if failure or not self.account.end else ""
         return search_figures(self.account, sampled.get("energy"), nodes, reason)
 
