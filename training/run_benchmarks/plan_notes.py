@@ -14,6 +14,7 @@ from run_benchmarks.plan.parameters import COMMON, code_folders
 from run_benchmarks.plan.problems import shorten
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.redact import redact_text
+from run_benchmarks.plan.time_limits import deadline_notes
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.quality import falls
@@ -35,6 +36,7 @@ def notes_of(plan: Plan) -> list[str]:
     if not plan.run.uses_images:
         notes += [_not_built(root, case) for case in plan.cases if case.files.extension_dir]
     notes += _of_imports(plan)
+    notes += deadline_notes(plan.cases, plan.cluster.slurm)
     return list(dict.fromkeys(notes))
 
 
