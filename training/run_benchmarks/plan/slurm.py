@@ -42,7 +42,7 @@ def _time(value: Any) -> str:
 
 
 def _seconds_of(time: str) -> float | None:
-    """Seconds of a limit that `_time` lets pass, rounded up to the minute as Slurm does; None where there is no limit."""
+    """Seconds of a limit that `_time` lets pass, rounded up to the minute as Slurm does; None for 0, which is none."""
     days, dash, clock = time.rpartition("-")
     parts = [int(part) for part in clock.split(":")]
     units = [_HOUR_S, _MINUTE_S, 1] if dash or len(parts) > 2 else [_MINUTE_S, 1]

@@ -20,8 +20,12 @@ def search_misfit(seconds: object, deadline_hours: float, slurm: SlurmSettings |
         message = f"is not below the deadline of the case, {deadline_hours:g} h"
         return UnfitError(message, "raise CASE_DEADLINE_HOURS in test_conf.py")
     if slurm and slurm.usable_s is not None and seconds >= slurm.usable_s:
-        message = f'does not fit in slurm(time="{slurm.time}"), which leaves a round {duration(slurm.usable_s)}'
-        return UnfitError(message, "raise time in cluster_conf.py: there is the start beside it, and the logs")
+        message = (
+            f'does not fit in slurm(time="{slurm.time}"), which leaves a round {duration(slurm.usable_s)}'
+        )
+        return UnfitError(
+            message, "raise time in cluster_conf.py: there is the start beside it, and the logs"
+        )
     return None
 
 
