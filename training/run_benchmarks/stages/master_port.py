@@ -20,7 +20,10 @@ LISTENING = "0A"
 _OWNER = re.compile(r'\("([^"\n]{1,32})",pid=(\d{1,10}),')
 MOST_OWNERS = 5
 # What a unit's processes have in their environment; a container's have none, and are not told to a user either.
-_MARKS = f'for pid in "$0" "$@"; do tr "\\0" "\\n" < "/proc/$pid/environ"; done 2>/dev/null | sed -n "s/^{RUN_MARK}=//p"'
+_MARKS = (
+    'for pid in "$0" "$@"; do tr "\\0" "\\n" < "/proc/$pid/environ"; done 2>/dev/null | '
+    f'sed -n "s/^{RUN_MARK}=//p"'
+)
 
 
 async def master_port(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
