@@ -71,7 +71,7 @@ def disturbed(
     *nodes: Sequence[Sample],
     strict: bool = False,
     log: Sequence[Event] = (),
-    sources: Sequence[SourceInfo] = (),
+    sources: Sequence[SourceInfo] = SOURCES,
 ) -> RoundResult:
     hosts = [f"h{rank}" for rank in range(len(nodes))]
     for rank, samples in enumerate(nodes):

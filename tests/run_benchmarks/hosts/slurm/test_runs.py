@@ -96,7 +96,7 @@ def test_a_run_has_a_job_for_its_round_which_stands_in_the_result(slurm: Slurm, 
     assert (allocation["scheduler"], allocation["nodes"], allocation["state"]) == (
         "slurm",
         ["n1"],
-        "CANCELLED",
+        "RUNNING",  # while the round had it; that FlagPerf gave it back is no news
     )
     assert "node=1" in allocation["tres"] and allocation["per_node"].endswith("gpu:2")
     journal = [json.loads(line) for line in (run.result / "journal.jsonl").read_text().splitlines()]
