@@ -14,7 +14,6 @@ from utils.numbers import counted
 
 # What is said of nodes that are down, drained or in use, too: a job of these is taken, and waits.
 _MAY_PASS = re.compile(r"Request(ed)? node|Required node|Requested partition configuration", re.IGNORECASE)
-WHAT_THERE_IS = "`sinfo --format='%P %D %f %G'` shows partitions, nodes, features and gres"
 WHERE = "cluster_conf.py: HOSTS"
 
 
@@ -45,10 +44,9 @@ async def _check(slurm: Slurm, settings: SlurmSettings, nodes: int) -> None:
     except SlurmError as error:
         message = f"a job of {counted(nodes, 'node')}: {error.message}"
         if not _MAY_PASS.search(error.message):
-            remedy = error.remedy or f"correct slurm(...); {WHAT_THERE_IS}"
+            remedy = error.remedy or "correct slurm(...); `sinfo` shows partitions, nodes and features"
             raise FlagPerfError(message, where=WHERE, remedy=remedy) from error
-        LOGGER.warning(
-            f"{message}; it is asked for all the same, as that may be so just now; if not, {WHAT_THERE_IS}"
-        )
+        otherwise = f"; if not: {error.remedy}" if error.remedy else ""
+        LOGGER.warning(f"{message}; it is asked for all the same, as that may be so just now{otherwise}")
         return
     LOGGER.debug(said)
