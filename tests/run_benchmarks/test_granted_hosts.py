@@ -13,8 +13,10 @@ import pytest
 
 from run_benchmarks import round as one_round
 from run_benchmarks import session
+from run_benchmarks.health import unhealthy
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host
 from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.stages.checks import Check, Status
 from run_benchmarks.transports.base import Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from tests.fakes.runtime import FakeRuntime
@@ -86,7 +88,7 @@ def test_the_round_runs_on_what_it_is_granted(tmp_path: Path) -> None:
     assert result.figures["round_time"].value < sum(result.times.values())
 
 
-def test_a_host_that_is_not_healthy_is_a_result_of_the_round(tmp_path: Path) -> None:
+def test_what_all_hosts_lack_is_the_configurations_and_a_result_of_the_round(tmp_path: Path) -> None:
     hosts, runtime = Granted(), FakeRuntime()
 
     def lose_the_data(tree: Any, log_dir: Path) -> None:
@@ -95,12 +97,31 @@ def test_a_host_that_is_not_healthy_is_a_result_of_the_round(tmp_path: Path) -> 
     result = run_round(tmp_path, runtime, before=lose_the_data, allocator=hosts)
     failure = result.failure
     assert failure is not None and result.verdict is Verdict.FAILED
-    assert (failure.stage, failure.failure_class) == (Stage.PREFLIGHT, FailureClass.HOST_NOT_HEALTHY)
+    assert (failure.stage, failure.failure_class) == (Stage.PREFLIGHT, FailureClass.HOSTS_NOT_PREPARED)
+    assert failure.failure_class.fault is None  # no other hosts are asked for
     assert failure.host == "gpu7" and "does not exist" in failure.message
     assert "put the data there" in failure.remedy
     assert [verb for verb, _ in runtime.calls][-2:] == ["removed", "removed"]
     assert "started" not in {verb for verb, _ in runtime.calls}
     assert hosts.given_back
+
+
+@pytest.mark.parametrize(
+    ("name", "details", "kind"),
+    [
+        ("data", ("/data is not on gpu7", "/data is not on gpu3"), FailureClass.HOSTS_NOT_PREPARED),
+        ("data", ("/data is not on gpu7", ""), FailureClass.HOST_NOT_HEALTHY),
+        ("data", ("/data is not on gpu7", "no answer"), FailureClass.HOST_NOT_HEALTHY),
+        ("devices", ("none", "none"), FailureClass.HOST_NOT_HEALTHY),
+    ],
+)
+def test_what_one_host_lacks_another_may_have(name: str, details: Sequence[str], kind: FailureClass) -> None:
+    checks = {
+        host: [Check(name, Status.ERROR if detail else Status.OK, detail)]
+        for host, detail in zip(("gpu7", "gpu3"), details, strict=True)
+    }
+    failure = unhealthy(checks)
+    assert failure is not None and failure.failure_class is kind
 
 
 def test_a_node_that_is_never_reached_is_unreachable(tmp_path: Path) -> None:

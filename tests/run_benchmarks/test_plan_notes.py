@@ -9,7 +9,7 @@ import pytest
 from run_benchmarks.plan_notes import notes_of, stamp_of
 from run_benchmarks.plan_view import plan_lines
 from tests.run_benchmarks.plan.test_bad_input import edit
-from tests.run_benchmarks.plan.tree import BASE, CASE, TEST_CONF_2022, VENDOR, Tree, make_tree
+from tests.run_benchmarks.plan.tree import BASE, CASE, TEST_CONF, TEST_CONF_2022, VENDOR, Tree, make_tree
 
 HOME = "acme/toy-pytorch"
 QUIET_VENDOR = VENDOR.replace('DEVICE_TYPE = "acme"', 'DEVICE_TYPE = "cuda"')
@@ -221,3 +221,12 @@ def test_a_script_of_the_cases_own(tree: Tree) -> None:
     (tree.training / f"{HOME}/extern/hooks.py").unlink()
     (tree.training / "benchmarks/toy/pytorch/config/mutable_params.py").unlink()
     assert "it has no mutable names" in _stamp(tree)
+
+
+def test_plain_processes_cannot_be_told_from_what_disturbs_them(tree: Tree) -> None:
+    process = f'{TEST_CONF}RUNTIME = "process"\nPROCESS_PYTHON = "/usr/bin/python3"\n'
+    tree.configure(test_conf=process)
+    assert _notes(tree) == []
+    tree.configure(test_conf=f"{process}REQUIRE_UNDISTURBED = True\n")
+    [note] = _notes(tree)
+    assert "REQUIRE_UNDISTURBED" in note and "is INVALID" in note

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 
 from run_benchmarks.plan.as_dict import plain
+from run_benchmarks.plan.host_ranges import general
 from run_benchmarks.results.losses import host_lost
 from run_benchmarks.results.preflight_fold import count_text, fold
 from run_benchmarks.results.tables import preflight_text, remarks
@@ -17,6 +18,8 @@ from run_benchmarks.stages.readings import Readings
 from utils.numbers import counted
 from utils.records import Failure, FailureClass, Stage, Verdict
 
+# Checks of what the user's files name, and that hosts of one cluster have alike.
+BY_CONFIGURATION = frozenset(("engine", "deploy path", "data", "software", "caches", "checkpoints"))
 LEVELS = {Status.WARNING: "WARNING", Status.ERROR: "ERROR"}
 
 
@@ -40,9 +43,22 @@ def unhealthy(checks: Mapping[str, list[Check]]) -> Failure | None:
         if check.name == REACHABLE:
             return host_lost(host, Stage.PREFLIGHT, check.detail, check.failure_class, check.remedy)
         message = f"{check.name}: {check.detail}"
-        kind = check.failure_class or FailureClass.HOST_NOT_HEALTHY
+        is_theirs = _is_of_all(check.name, checks)
+        other = FailureClass.HOSTS_NOT_PREPARED if is_theirs else FailureClass.HOST_NOT_HEALTHY
+        kind = check.failure_class or other
         return Failure(Verdict.FAILED, Stage.PREFLIGHT, kind, host, message, "", check.remedy)
     return None
+
+
+def _is_of_all(name: str, checks: Mapping[str, list[Check]]) -> bool:
+    """Whether all hosts failed this check alike, of what the configuration names: other hosts would fail it, too."""
+    failed = [check for _, check in with_status(checks, Status.ERROR) if check.name == name]
+    of_hosts = zip(checks, failed, strict=False)
+    return (
+        name in BY_CONFIGURATION
+        and len(failed) == len(checks)
+        and len({general(check.detail, host) for host, check in of_hosts}) == 1
+    )
 
 
 def refusal_of(checks: Mapping[str, list[Check]]) -> str:

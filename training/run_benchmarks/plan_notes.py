@@ -14,6 +14,7 @@ from run_benchmarks.plan.parameters import COMMON, code_folders
 from run_benchmarks.plan.problems import shorten
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.redact import redact_text
+from run_benchmarks.plan.time_limits import deadline_notes
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.quality import falls
@@ -23,6 +24,10 @@ from utils.hook_form import HOOKS
 from utils.monitors.accelerators import monitor_file
 from utils.parameters import TARGET
 
+UNTOLD = (
+    "REQUIRE_UNDISTURBED: plain processes have no control group of their own, by which others' load is told from "
+    "theirs: a round in which it cannot be told is INVALID"
+)
 _NEAR = 0.7
 _FAINTLY_NEAR = 0.4  # what is nearer than 0.6 to a hook is refused
 _LONGEST_LINE = 400
@@ -34,7 +39,9 @@ def notes_of(plan: Plan) -> list[str]:
     notes = [note for case in plan.cases for note in _of_case(root, case)]
     if not plan.run.uses_images:
         notes += [_not_built(root, case) for case in plan.cases if case.files.extension_dir]
+        notes += [UNTOLD] if plan.run.require_undisturbed else []
     notes += _of_imports(plan)
+    notes += deadline_notes(plan.cases, plan.cluster.slurm)
     return list(dict.fromkeys(notes))
 
 

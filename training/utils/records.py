@@ -110,6 +110,10 @@ class FailureClass(_Word):
         "a host that the round was granted did not pass the preflight",
         Fault.HOST,
     )
+    HOSTS_NOT_PREPARED = (
+        "hosts_not_prepared",
+        "all hosts that the round was granted failed the preflight alike, by what the configuration names",
+    )
     DATA_ALTERED = ("data_altered", "a case's data on a host are not what their manifest says")
     IMAGE_NOT_BUILT = ("image_not_built", "building failed")
     IMAGE_NOT_DISTRIBUTED = (

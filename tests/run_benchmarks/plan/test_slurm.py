@@ -6,7 +6,9 @@ import pytest
 
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.slurm import SlurmSettings, nodes_in
+from run_benchmarks.plan_notes import notes_of
 from run_benchmarks.plan_view import plan_lines
+from tests.run_benchmarks.plan.test_case_code import HOME, WORKS
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree
 
 TWO_NODES = TEST_CONF.replace("toy:pytorch:X1:1:2:1", "toy:pytorch:X1:2:1:1")
@@ -85,6 +87,38 @@ def test_what_is_wrong_is_said_with_its_line(tree: Tree, text: str, words: str) 
     _, problems = tree.problems()
     assert any(words in problem.message for problem in problems), problems
     assert all(problem.where.startswith(str(tree.config / "cluster_conf.py:")) for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("time", "seconds"),
+    [
+        ("5", 300),
+        ("4:30", 300),  # Slurm rounds up to the minute
+        ("4:00:00", 14_400),
+        ("1-12", 129_600),
+        ("1-2:30", 95_400),
+        ("1-00:00:01", 86_460),
+        ("0", None),  # no limit
+        ("", None),  # the partition's
+    ],
+)
+def test_a_limit_is_read_as_slurm_reads_it(time: str, seconds: float | None) -> None:
+    assert SlurmSettings(time=time).limit_s == seconds
+
+
+def test_a_search_that_its_job_would_not_see_the_end_of_is_refused(tree: Tree) -> None:
+    tree.write(f"{HOME}/config/_base.py", 'case_kind = "measure"\nsearch_seconds = 75\n')
+    tree.write("acme/toy-pytorch/config/config_X1x2x1.py", "")
+    tree.write(f"{HOME}/case.py", WORKS.format('("controller", "worker")'))
+    hosts(tree, "slurm(time=1)")
+    code, (problem,) = tree.problems()
+    assert code == 4 and problem.name.endswith("search_seconds") and "75" in problem.value
+    assert 'does not fit in slurm(time="1"), which leaves a round 0:45' in problem.message
+    hosts(tree, "slurm(time=2)")
+    (note,) = (note for note in notes_of(tree.load()) if "slurm(" in note)
+    assert "CASE_DEADLINE_HOURS gives a round 24 h, but it is ended 1:30 after" in note
+    hosts(tree, 'slurm(time="1-1")')
+    assert not any("slurm(" in note for note in notes_of(tree.load()))
 
 
 def test_a_meter_may_be_of_a_node_that_slurm_grants(tree: Tree) -> None:

@@ -29,7 +29,7 @@ from tests.run_benchmarks.results.test_round_telemetry import (
 )
 from utils.events import Event, EventName
 from utils.records import FailureClass, Verdict
-from utils.telemetry.records import Sample, Scope
+from utils.telemetry.records import Sample, Scope, SourceInfo
 
 MIDDLE = TRAIN + TRAINED_S // 2
 CHIP: dict[str, Any] = {
@@ -67,13 +67,17 @@ def node(
 
 
 def disturbed(
-    folder: Path, *nodes: Sequence[Sample], strict: bool = False, log: Sequence[Event] = ()
+    folder: Path,
+    *nodes: Sequence[Sample],
+    strict: bool = False,
+    log: Sequence[Event] = (),
+    sources: Sequence[SourceInfo] = SOURCES,
 ) -> RoundResult:
     hosts = [f"h{rank}" for rank in range(len(nodes))]
     for rank, samples in enumerate(nodes):
         every = [replace(event, rank=rank) for event in log or events(AT_THE_END)]
         own = every if rank == 0 else [event for event in every if event.name != EventName.FINISHED]
-        write_node(folder / f"h{rank}_noderank{rank}", SOURCES, samples, own)
+        write_node(folder / f"h{rank}_noderank{rank}", sources, samples, own)
     case = replace(make_case(hosts), undisturbed=strict)
     conclude(case, replace(observed(case), time_s=100.0), folder)
     content = json.loads((folder / "result.json").read_text())
@@ -179,6 +183,21 @@ def test_a_setting_lets_no_round_count_of_which_too_little_was_sampled(tmp_path:
         "disturbed (unwatched) on h1" in failure.evidence
         and "of the training was sampled" in failure.evidence
     )
+
+
+def test_a_setting_lets_no_round_count_in_which_others_load_could_not_be_told(tmp_path: Path) -> None:
+    """As of plain processes, which have no control group of their own: whatever else ran beside them was not seen."""
+    untold = [sample for sample in node(busy=0.99) if sample.source != "task"]
+    sources = [*SOURCES[:-1], replace(source("task", Scope.TASK), reason="no control group of its own")]
+    result = disturbed(tmp_path, untold, strict=True, sources=sources)
+    failure = result.failure
+    assert failure is not None and result.verdict is Verdict.INVALID
+    assert (failure.failure_class, failure.host) == (FailureClass.DISTURBED, "h0")
+    assert (
+        "(unwatched) on h0: others' load on its CPUs cannot be told (task: no control group"
+        in failure.message
+    )
+    assert disturbed(tmp_path / "any", untold, sources=sources).verdict is Verdict.CONVERGED
 
 
 def test_a_training_that_grows_faster_to_its_end_is_named(tmp_path: Path) -> None:

@@ -156,6 +156,7 @@ def test_leftovers(site: Site) -> None:
     site.runtime.units = (unit(first, running=True),)
     check = site.check(checks.leftovers)
     assert_bad(check, Status.WARNING, f"running units of {first}", "runs that share a host have figures")
+    assert "cleanup ends what runs, and is for runs alone that are over: " in check.remedy
 
 
 def test_leftovers_that_cannot_be_listed(site: Site) -> None:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from run_benchmarks.names import LABEL_RUN
+from run_benchmarks.runtimes.base import UnitState
 from run_benchmarks.stages import checks
 from run_benchmarks.stages.checks import Status
 from run_benchmarks.stages.master_port import master_port
 from tests.fakes.transports import AnsweringHost
 from tests.run_benchmarks.stages.checked_host import TWO_NODES, Site, assert_bad, assert_ok, assert_skipped
+from utils.process_unit import RUN_MARK
+
+RUN = "run20260102030405-aaaaaa"
 
 # ---- master port
 
@@ -33,6 +40,20 @@ def test_master_port(site: Site) -> None:
         assert_bad(check, Status.ERROR, by, "end that on node1, or set another MASTER_PORT")
         site.rank = 1
         assert_skipped(site.check(master_port))
+
+
+def test_of_a_port_that_another_run_has_the_remedy_is_to_wait_or_to_stop_that(site: Site) -> None:
+    listen = "import socket, sys; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True)"
+    argv = [sys.executable, "-c", f"{listen}; sys.stdin.read()"]
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, RUN_MARK: RUN}
+    ) as listener:
+        assert listener.stdout
+        site.hosts("node1", port=int(listener.stdout.readline()))
+        check = site.check(master_port)
+        listener.communicate()
+    assert_bad(check, Status.ERROR, f"(pid {listener.pid}): {RUN} runs there", f"run.py stop {RUN}")
+    assert "wait until that run is over" in check.remedy and "MASTER_PORT" not in check.remedy
 
 
 def test_master_port_that_only_a_connection_uses(site: Site) -> None:
@@ -62,6 +83,9 @@ def test_of_a_port_whose_owner_is_not_told_the_remedy_says_how_to_ask(
     site.hosts("node1", port=29501)
     check = site.check(master_port)
     assert_bad(check, Status.ERROR, "29501 is in use, by whom", "`sudo ss -ltnp 'sport = :29501'` on node1")
+    site.runtime.units = (UnitState("flagperf-x", {LABEL_RUN: RUN}, running=True),)
+    check = site.check(master_port)
+    assert_bad(check, Status.ERROR, f"{RUN} runs there", f"run.py stop {RUN}")
 
 
 def test_of_those_who_have_a_port_few_are_named(site: Site) -> None:

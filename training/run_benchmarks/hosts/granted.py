@@ -19,7 +19,8 @@ class GrantedJob:
 
     nodes: all of the job's, in the scheduler's order; a round may have used fewer. tres: what the scheduler counts of
     them, and `per_node` what was asked for on each, as Slurm writes both. submitted, started: as the scheduler's
-    clock has them, ISO 8601 without an offset; waited_s: between the two. state: the last that is known.
+    clock has them, ISO 8601 without an offset; waited_s: between the two. state: the last while the round had it; its
+    end's where that took the hosts away.
     energy_j: by the scheduler's accounting, of all nodes from the job's start to its end; None where it has none.
     """
 

@@ -24,6 +24,7 @@ from run_benchmarks.plan.records import (
 )
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.plan.requirement_lines import check_requirements
+from run_benchmarks.plan.time_limits import search_misfit
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from utils.case_form import SEARCH_SECONDS
@@ -75,9 +76,9 @@ class CaseResolver:
             return None
         hours = self.case.deadline_hours or self.run.case_deadline_hours
         seconds = parameters.values.get(SEARCH_SECONDS)
-        if roles and isinstance(seconds, (int, float)) and seconds >= hours * _HOUR_S:
-            message = f"is not below the deadline of the case, {hours:g} h"
-            self._report(SEARCH_SECONDS, str(seconds), message, "raise CASE_DEADLINE_HOURS in test_conf.py")
+        misfit = search_misfit(seconds, hours, cluster.slurm) if roles else None
+        if misfit:
+            self._report(SEARCH_SECONDS, str(seconds), misfit.message, misfit.remedy)
             return None
         options, visible = chosen.container_options, chosen.visible_devices_env
         return CasePlan(

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from operator import mul
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
@@ -19,6 +20,7 @@ from run_benchmarks.plan.reader import Reader, fields_of
 KEY = "slurm"  # of the dict that `slurm(...)` is; HOSTS = "slurm" stands for the job itself
 # As sbatch reads it: minutes[:seconds], hours:minutes:seconds, days-hours[:minutes[:seconds]].
 _TIME = r"\d+(:\d\d?){0,2}|\d+-\d\d?(:\d\d?){0,2}"
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 # What the job is for says these: another value would break it, or leave it behind.
 _OURS = (
     "array", "chdir", "clusters", "comment", "error", "export", "export_file", "get_user_env", "input", "job_name",
@@ -39,6 +41,15 @@ def _time(value: Any) -> str:
     return text
 
 
+def _seconds_of(time: str) -> float | None:
+    """Seconds of a limit that `_time` lets pass, rounded up to the minute as Slurm does; None for 0, which is none."""
+    days, dash, clock = time.rpartition("-")
+    parts = [int(part) for part in clock.split(":")]
+    units = [_HOUR_S, _MINUTE_S, 1] if dash or len(parts) > 2 else [_MINUTE_S, 1]
+    seconds = int(days or 0) * _DAY_S + sum(map(mul, parts, units))
+    return float(-(-seconds // _MINUTE_S) * _MINUTE_S) or None
+
+
 @model(frozen=True)
 class SlurmSettings:
     """The job that is asked for.
@@ -57,6 +68,16 @@ class SlurmSettings:
     abandoned_after: Annotated[values.Positive, Field(ge=10, le=86_400)] = 600.0
     options: tuple[str, ...] = field(default=())
     inside: bool = False
+
+    @property
+    def limit_s(self) -> float | None:
+        """The job's time limit as Slurm takes it, in whole minutes; None where none is written here, or for 0."""
+        return _seconds_of(self.time) if self.time else None
+
+    @property
+    def usable_s(self) -> float | None:
+        """Of that, what a round has before it is ended for its logs' sake."""
+        return self.limit_s and self.limit_s - min(self.save_before, self.limit_s / 4)
 
 
 # In the settings of a cluster. HOSTS as the file has it is read by `read_slurm`.

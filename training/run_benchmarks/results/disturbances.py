@@ -19,6 +19,7 @@ MOST_DISTURBANCES = 64
 # What a chip is set to, or sold as: at its rated power it is as fast as it should be.
 AS_CHOSEN = frozenset({"sw_power_cap", "applications_clocks_setting", "display_clock_setting", "sync_boost"})
 BUSY = 0.5  # utilisation: the clock of a chip with less to do falls by itself
+TASK = "task"  # the source of what the training itself used
 LEAST_S = 10.0  # in a shorter time a second of sampling is a part of the load
 
 
@@ -98,13 +99,23 @@ def disturbances_of_all(
 def _unwatched(nodes: Sequence[NodeTelemetry], hosts: Sequence[str]) -> list[Disturbance]:
     """The nodes of which too little was sampled while they trained to say that nothing disturbed them.
 
-    Of one with chips their own utilisation counts, else that of the host's processors.
+    Of one with chips their own utilisation counts, else that of the host's processors; and of each, whether it could be
+    told what the training used of these.
     """
-    shares = {rank: _watched(nodes[rank]) if rank < len(nodes) else 0.0 for rank in range(len(hosts))}
+    seen = [nodes[rank] if rank < len(nodes) else NodeTelemetry() for rank in range(len(hosts))]
+    shares = [_watched(node) for node in seen]
     return [
-        _of(Kind.UNWATCHED, share, f"{share:.0%} of the training was sampled", rank)
-        for rank, share in shares.items()
-        if share < LIMITS[Kind.UNWATCHED].value
+        *(
+            _of(Kind.UNWATCHED, share, f"{share:.0%} of the training was sampled", rank)
+            for rank, share in enumerate(shares)
+            if share < LIMITS[Kind.UNWATCHED].value
+        ),
+        *(
+            _of(Kind.UNWATCHED, 0.0, f"others' load on its CPUs cannot be told ({why})", rank)
+            for rank, node in enumerate(seen)
+            for why in node.missing
+            if why.startswith(f"{TASK}:")
+        ),
     ][:MOST_DISTURBANCES]
 
 
@@ -233,7 +244,7 @@ def _load(rank: int, node: NodeTelemetry, readings: NodeReadings) -> Iterator[Di
     use = host.figures["utilisation"].value if host and "utilisation" in host.figures else None
     cpus = sum(source == "cores" for source, _ in readings.training.totals())
     own = next(
-        (each for key, each in readings.counters.growths().items() if key[0::2] == ("task", "cpu_s")), None
+        (each for key, each in readings.counters.growths().items() if key[0::2] == (TASK, "cpu_s")), None
     )
     if use is None or not cpus or own is None or own.seconds < LEAST_S:
         return

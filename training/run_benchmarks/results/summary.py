@@ -99,7 +99,8 @@ def as_markdown(run: Run) -> str:
         parts += ["## Results", *(table.markdown() for table in results_tables(run.results))]
         parts += [_round_notes(result) for result in run.results if result.has_more]
         parts += ["## What the figures mean", inline(WHERE), listed(meanings(run.results))]
-    parts += ["## Preflight", fenced(preflight_text(run.checks)), listed(remarks(run.checks))]
+    if run.checks:  # of hosts that are known when they are granted there are none before
+        parts += ["## Preflight", fenced(preflight_text(run.checks)), listed(remarks(run.checks))]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

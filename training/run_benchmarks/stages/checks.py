@@ -207,10 +207,13 @@ async def leftovers(plan: Plan, runtime: Runtime, use: HostUse) -> str:
         return "none"
     running = any(unit.running for unit in units if run_of(unit.labels))
     detail = f"{'running' if running else 'ended'} units of {named(runs)}"
-    shared = "runs that share a host have figures that are not to be trusted; " if running else ""
+    over = "of each run that is over: "
+    if running:
+        over = "runs that share a host have figures that are not to be trusted: wait until they end; "
+        over += "cleanup ends what runs, and is for runs alone that are over: "
     # at the end, so that they can be copied
     commands = "; ".join(run_command("cleanup", uid, *plan.options) for uid in runs[:MOST_NAMED])
-    raise DoubtError(detail, remedy=f"{shared}of each run that is over: {commands}")
+    raise DoubtError(detail, remedy=f"{over}{commands}")
 
 
 def runs_of(units: Iterable[UnitState]) -> list[str]:

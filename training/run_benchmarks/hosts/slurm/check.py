@@ -46,6 +46,7 @@ async def _check(slurm: Slurm, settings: SlurmSettings, nodes: int) -> None:
         if not _MAY_PASS.search(error.message):
             remedy = error.remedy or "correct slurm(...); `sinfo` shows partitions, nodes and features"
             raise FlagPerfError(message, where=WHERE, remedy=remedy) from error
-        LOGGER.warning(f"{message}; it is asked for all the same, as that may be so just now")
+        otherwise = f"; if not: {error.remedy}" if error.remedy else ""
+        LOGGER.warning(f"{message}; it is asked for all the same, as that may be so just now{otherwise}")
         return
     LOGGER.debug(said)

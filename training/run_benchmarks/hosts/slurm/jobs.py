@@ -67,6 +67,12 @@ class Job:
             return None
 
 
+NO_SUCH_NODE = (
+    "correct gres, constraint and the like in slurm(...): `sinfo --format='%P %D %f %G'` shows partitions, nodes, "
+    "their features and gres"
+)
+
+
 class Slurm:
     """The Slurm whose commands this machine has."""
 
@@ -224,4 +230,6 @@ def _check(done: Completed) -> Completed:
         raise SlurmError(f"there is no {program} on this machine", where="slurm", remedy=remedy)
     said = done.last_lines(5).replace(f"{program}: ", "")
     message = f"{program}: {said or f'exit code {done.returncode}'}"
-    raise SlurmError(message, where="slurm")
+    # of a kind of device, or a number of them, that no node has; it does not pass with waiting
+    remedy = NO_SUCH_NODE if "node configuration" in said or "gres" in said else ""
+    raise SlurmError(message, where="slurm", remedy=remedy)

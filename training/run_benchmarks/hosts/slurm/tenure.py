@@ -13,6 +13,8 @@ from run_benchmarks.hosts.slurm.last_act import LastAct
 from run_benchmarks.hosts.slurm.queue import looked_at
 
 LOOK_S, ENDING_LOOK_S = 10.0, 1.0
+# What a job is that was cancelled, from that moment on.
+GIVEN_BACK = (COMPLETING, "CANCELLED")
 
 
 class JobTenure:
@@ -24,6 +26,7 @@ class JobTenure:
 
     def __init__(self, slurm: Slurm, job: Job, save_before: float) -> None:
         self._slurm, self._job, self._save_before = slurm, job, save_before
+        self._state, self._was_taken = job.state, False
         self._last_acts: list[LastAct] = []
 
     @property
@@ -36,6 +39,7 @@ class JobTenure:
         while True:
             job = await looked_at(self._slurm, self.id)
             if job is None or not job.is_live:
+                self._was_taken = True
                 return ended(self.id, job, await self._accounting(), await self._down())
             self._job = job
             if job.state != COMPLETING and self.is_near_end(job):
@@ -60,17 +64,22 @@ class JobTenure:
         return end - time.time() <= share * min(self._save_before, (end - start) / 4)
 
     async def record(self) -> GrantedJob:
-        """The job as Slurm has it now; as it was known last, where it says nothing."""
+        """The job as Slurm has it now; as it was known last, where it says nothing.
+
+        Its state is not that of the end which giving the nodes back has put to it, but that before.
+        """
         with suppress(SlurmError):
             self._job = await self._slurm.look(self.id) or self._job
         job, fields = self._job, self._job.fields
+        if self._was_taken or job.state not in GIVEN_BACK:
+            self._state = job.state
         submitted, started = job.time("SubmitTime"), job.time("StartTime")
         accounting = [] if job.is_live else await self._accounting()
         return GrantedJob(
             scheduler="slurm",
             job=job.id,
             nodes=job.nodes,
-            state=job.state,
+            state=self._state,
             partition=fields.get("Partition", ""),
             account=fields.get("Account", ""),
             qos=fields.get("QOS", ""),
