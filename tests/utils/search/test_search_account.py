@@ -100,17 +100,17 @@ def test_an_event_is_little_work_however_many_there_were(monkeypatch: pytest.Mon
     """Each that handed the best trial out again went through all trials, each epoch through all of the best one."""
     monkeypatch.setattr(Counted, "compared", 0)
     account = account_of([start(), worker(0.0, 0)])
-    count = 20_000
+    count = 2000
     for number in range(1, count + 1):
         account.take(trial(1.0, number, 0))
         account.take(epoch(2.0, number, 0, 1, Counted(0.5)))
         account.take(end(2.0, number, 0, 1, 0.5, "lost"))
-    for attempt in range(2, 1000):
+    for attempt in range(2, 400):
         account.take(trial(3.0, 1, 0, attempt=attempt))
         account.take(epoch(4.0, 1, 0, 1, Counted(0.9), attempt=attempt))
         account.take(end(4.0, 1, 0, 1, 0.9, "lost", attempt=attempt))
-    for number in range(2, 5000):
-        account.take(epoch(5.0, 1, 0, number, Counted(0.8), attempt=999))
+    for number in range(2, 2000):
+        account.take(epoch(5.0, 1, 0, number, Counted(0.8), attempt=399))
     assert account.best is account.trials[1]
     assert account.operations > 0 and len(account.trials) == count
     assert Counted.compared < 40 * account.events
