@@ -102,7 +102,7 @@ class LongSearch:
     Worker 1 is lost a quarter of the way, with its trial, which another takes over, and is started anew later.
     """
 
-    def __init__(self, hours: float = 2.0, workers: int = 4, seed: int = 7) -> None:
+    def __init__(self, hours: float = 2.0, workers: int = 2, seed: int = 7) -> None:
         self._chance, self._limit, self._workers = random.Random(seed), 3600 * hours, workers
         self._free = [(1.0 + 0.1 * number, number) for number in range(workers)]
         self._best: dict[int, float] = {}

@@ -6,6 +6,8 @@ import asyncio
 import os
 import subprocess
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -236,6 +238,45 @@ def test_a_flood_is_read_at_a_part_of_a_core_and_a_few_lines_at_once(monkeypatch
     before = work.slept
     asyncio.run(feed(100, bytes(2**20)))
     assert work.slept > before, "bytes without lines are work too"
+
+
+def test_others_work_between_lines_that_are_dear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All lines of a chunk were taken at once, whatever they cost."""
+    work = Work()
+    given_way: list[int] = []
+
+    async def sleep(seconds: float) -> None:
+        work.slept += seconds
+        given_way.append(work.lines)
+
+    monkeypatch.setattr(follow, "time", work)
+    monkeypatch.setattr(follow.asyncio, "sleep", sleep)
+    lines = follow._Lines(work.take)
+    asyncio.run(lines.feed(b"x\n" * 2000))
+    assert work.lines == 2000
+    assert max(after - before for before, after in pairwise(given_way)) <= 2
+    assert work.slept >= (20 - follow.CREDIT_S) / follow.SHARE - 20 - 1, "and a part of a core is enough"
+
+
+def test_what_is_cut_off_within_a_chunk_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[str] = []
+    turns = iter(range(1000))
+    monkeypatch.setattr(follow.time, "thread_time", lambda: float(next(turns)))
+
+    async def cut_off() -> None:
+        reading = asyncio.ensure_future(lines.feed(text))
+        while not taken:
+            await asyncio.sleep(0)
+        reading.cancel()
+        with suppress(asyncio.CancelledError):
+            await reading
+
+    lines, text = follow._Lines(taken.append), b"".join(b"line %d\n" % number for number in range(50))
+    asyncio.run(cut_off())
+    assert 0 < len(taken) < 50
+    monkeypatch.undo()
+    asyncio.run(lines.feed(text[lines.read :]))
+    assert taken == text.decode().splitlines()
 
 
 def json_with_umlaut(text: bytes) -> bytes:

@@ -34,6 +34,7 @@ REST_S = 5.0
 # What is read of a node takes so much of a core at most, but for a credit: an honest rank and a monitor take far less,
 # and what they wrote while contact was lost is read at once. To move so many bytes is a second's work.
 SHARE, CREDIT_S, BYTES_PER_S = 0.2, 5.0, 2**28
+TURN_S = 0.01  # of work, behind which the controller's other tasks have theirs
 # $2: a file of a node's folder, $3: its first byte that is wanted, counted from 1, $4: `-f` to wait for the file and
 # for what is added to it. A task may put a link or a pipe in its place: it is opened once, and is what was opened.
 READ = (
@@ -172,24 +173,33 @@ class _Lines:
 
     async def feed(self, chunk: bytes) -> None:
         """The next part of the stream; returns when the one after it may come."""
+        await self._pay(len(chunk) / BYTES_PER_S)
         began = time.thread_time()
-        self._cut(chunk)
-        now, worked = time.monotonic(), time.thread_time() - began + len(chunk) / BYTES_PER_S
-        self._credit_s = min(CREDIT_S, self._credit_s + SHARE * (now - self._counted_at)) - worked
-        self._counted_at = now
-        if self._credit_s < 0:
-            await asyncio.sleep(-self._credit_s / SHARE)
-
-    def _cut(self, chunk: bytes) -> None:
-        self.read += len(chunk)
         *ends, rest = chunk.split(b"\n")
         for end in ends:
-            self._add(end)
-            if not self._is_too_long:
-                self._hand_on(self._rest.decode("utf-8", "replace"))
-            self._rest.clear()
-            self._is_too_long = False
+            self._end_line(end)
+            if time.thread_time() - began > TURN_S:  # others' work waits, and a line may be dear
+                await self._pay(time.thread_time() - began)
+                began = time.thread_time()
         self._add(rest)
+        self.read += len(rest)
+        await self._pay(time.thread_time() - began)
+
+    async def _pay(self, worked: float) -> None:
+        """Let others work; after so many seconds of work, which count."""
+        now = time.monotonic()
+        self._credit_s = min(CREDIT_S, self._credit_s + SHARE * (now - self._counted_at)) - worked
+        self._counted_at = now
+        await asyncio.sleep(max(0.0, -self._credit_s / SHARE))
+
+    def _end_line(self, end: bytes) -> None:
+        """The rest of a line: what is cut off behind it is read again."""
+        self._add(end)
+        self.read += len(end) + 1
+        if not self._is_too_long:
+            self._hand_on(self._rest.decode("utf-8", "replace"))
+        self._rest.clear()
+        self._is_too_long = False
 
     def _add(self, part: bytes) -> None:
         self._is_too_long = self._is_too_long or len(self._rest) + len(part) > LONGEST_LINE

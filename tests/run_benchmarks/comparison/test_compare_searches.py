@@ -25,3 +25,16 @@ def test_weak_scaling_over_runs(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert rows["score_per_node"]["against"]["B"]["value"] == pytest.approx(both / (2 * one))
     assert rows["score_per_chip"]["unit"] == "TOP/s/chip"
     assert "score_per_watt" in case["not_measured"]
+
+
+def test_chips_are_the_plans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = [tmp_path / f"run2026010203040{number}" for number in (5, 6)]
+    for folder in folders:
+        write_search_run(folder, (2, LongSearch().records()))
+    (path,) = folders[0].glob("*/round1/result.json")
+    result = json.loads(path.read_text())
+    assert result["facts"]["world_size"] == 8
+    path.write_text(json.dumps({**result, "facts": {**result["facts"], "world_size": 2**32}}))
+    assert main(["compare", *map(str, folders), "--format", "json"]) == 0
+    (case,) = json.loads(capsys.readouterr().out)["cases"]
+    assert [side["chips"] for side in case["sides"]] == [[8], [8]]

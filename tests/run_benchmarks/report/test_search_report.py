@@ -44,7 +44,7 @@ RECORDS = LONG.records()
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
-    """The report of a run with a search on one worker, and one on four that are on two hosts."""
+    """The report of a run with a search on one worker, and one on two, each of a host."""
     folder = tmp_path_factory.mktemp("made") / "run20260102030405"
     run = write_search_run(folder, (1, LongSearch(workers=1, seed=3).records()), (2, RECORDS))
     path = folder / "report.html"
@@ -127,10 +127,10 @@ def test_the_rows_of_workers_show_gaps() -> None:
 def test_weak_scaling_is_against_one_worker_of_the_same_kind(made: tuple[Path, Run]) -> None:
     table = results_tables(made[1].results)[-1]
     assert table.headings[0] == "weak scaling"
-    alone, four = (result.figures["score"].value or 0.0 for result in made[1].results)
-    assert [row[2] for row in table.rows] == ["1", "4"]
+    alone, two = (result.figures["score"].value or 0.0 for result in made[1].results)
+    assert [row[2] for row in table.rows] == ["1", "2"]
     assert table.rows[0][-1] == "1"
-    assert float(table.rows[1][-1]) == pytest.approx(four / (4 * alone), rel=0.01)
+    assert float(table.rows[1][-1]) == pytest.approx(two / (2 * alone), rel=0.01)
     first, second = made[1].results
     assert first.search is not None
     others = [replace(first, search=replace(first.search, data_digest="other")), second]

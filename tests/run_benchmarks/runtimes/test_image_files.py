@@ -186,6 +186,22 @@ def test_what_options_ask_for() -> None:
 
 
 @pytest.mark.parametrize(
+    ("mode", "is_read_only"),
+    [("ro,z", True), ("z,ro", True), ("ro,rslave", True), ("Z", False), ("rw", False), ("rshared,rw", False)],
+)
+def test_what_is_to_be_read_alone_is_not_mounted_to_be_written(mode: str, is_read_only: bool) -> None:
+    assert wanted_by((f"--volume=/a:/b:{mode}",)).folders == (("/a", "/b", is_read_only),)
+
+
+@pytest.mark.parametrize(
+    ("mode", "word"), [("ro,nocopy", "nocopy"), ("RO", "RO"), ("rw,ro", "ro,rw"), ("", "")]
+)
+def test_a_mode_of_a_volume_that_says_something_else_is_named(mode: str, word: str) -> None:
+    with pytest.raises(NoSuchOptionError, match=f"'{word}' of --volume"):
+        wanted_by((f"--volume=/a:/b:{mode}",))
+
+
+@pytest.mark.parametrize(
     "option",
     [
         "--privileged",

@@ -62,6 +62,72 @@ def test_a_trial_that_was_handed_out_again_counts_once() -> None:
     assert account.waiting() == pytest.approx(1 - 240 / 450)
 
 
+def test_a_trial_that_was_not_lost_is_not_handed_out_again() -> None:
+    once = account_of(two_trials()[:9])
+    again = account_of([*two_trials()[:9], trial(211.0, 2, 1, attempt=2), trial(211.0, 1, 1, attempt=2)])
+    assert (again.trials, again.operations, again.best) == (once.trials, once.operations, once.best)
+    assert again.workers[1].trial is None
+
+
+class Counted(float):
+    """An accuracy that counts how often accuracies are compared."""
+
+    compared = 0
+
+    def __lt__(self, other: float) -> bool:
+        Counted.compared += 1
+        return float(self) < other
+
+    def __gt__(self, other: float) -> bool:
+        Counted.compared += 1
+        return float(self) > other
+
+    def __le__(self, other: float) -> bool:
+        Counted.compared += 1
+        return float(self) <= other
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return float(self) == other
+
+    def __neg__(self) -> Counted:
+        return Counted(-float(self))
+
+    __hash__ = float.__hash__
+
+
+def test_an_event_is_little_work_however_many_there_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each that handed the best trial out again went through all trials, each epoch through all of the best one."""
+    monkeypatch.setattr(Counted, "compared", 0)
+    account = account_of([start(), worker(0.0, 0)])
+    count = 2000
+    for number in range(1, count + 1):
+        account.take(trial(1.0, number, 0))
+        account.take(epoch(2.0, number, 0, 1, Counted(0.5)))
+        account.take(end(2.0, number, 0, 1, 0.5, "lost"))
+    for attempt in range(2, 400):
+        account.take(trial(3.0, 1, 0, attempt=attempt))
+        account.take(epoch(4.0, 1, 0, 1, Counted(0.9), attempt=attempt))
+        account.take(end(4.0, 1, 0, 1, 0.9, "lost", attempt=attempt))
+    for number in range(2, 2000):
+        account.take(epoch(5.0, 1, 0, number, Counted(0.8), attempt=399))
+    assert account.best is account.trials[1]
+    assert account.operations > 0 and len(account.trials) == count
+    assert Counted.compared < 40 * account.events
+
+
+def test_where_the_best_trial_was_lost_the_next_best_is_it() -> None:
+    records = [
+        *two_trials()[:8],
+        end(210.0, 2, 1, 2, 0.9, "lost"),
+        trial(211.0, 2, 1, parent=1, attempt=2),
+    ]
+    account = account_of(records)
+    assert account.best is account.trials[1] and account.best.accuracy == 0.5
+    account.take(epoch(311.0, 2, 1, 1, 0.7, attempt=2))
+    assert account.best is account.trials[2] and account.best.accuracy == 0.7
+
+
 def test_a_controller_that_starts_again_repeats_all() -> None:
     once = account_of(two_trials())
     twice = account_of([*two_trials()[:8], start(starts=2), *two_trials()[1:]])

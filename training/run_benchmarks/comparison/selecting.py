@@ -62,8 +62,11 @@ class ComparedRound:
 
     @property
     def chips(self) -> int | None:
-        """How many ranks, each of which has a chip; None where neither the case nor the plan says it."""
-        reported = number_in(self.result.facts, "world_size")
+        """How many ranks, each of which has a chip; None where neither the case nor the plan says it.
+
+        Of a search they are the plan's: its workers' own word is no measure.
+        """
+        reported = None if self.result.search else number_in(self.result.facts, "world_size")
         settings = section(self.case, "settings")
         nodes, processes = (number_in(settings, name) for name in ("nnodes", "nproc"))
         count = reported or (nodes and processes and nodes * processes)

@@ -17,12 +17,15 @@ from run_benchmarks.plan.records import CasePlan, ClusterSettings, RunSettings
 ODD = re.compile(r"[:,\s]")
 TOOLS = ("apptainer", "pyxis")
 SHORT = {"-v": "--volume", "-e": "--env"}
+# What may stand behind a volume's paths: these tools neither label what they mount nor pass mounts on.
+MODES = ("ro", "rw")
+NO_MATTER = ("z", "Z", "private", "rprivate", "slave", "rslave", "shared", "rshared")
 # The user's groups are those of its container anyway, and these tools have no seccomp profile of their own.
 NEEDS_NOTHING = ("--group-add=", "--security-opt=seccomp=unconfined")
 
 
 class NoSuchOptionError(ValueError):
-    """An option that only a container engine can do; the text is the option, without its value."""
+    """An option that only a container engine can do; the text is the option, of its value at most a word."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,22 @@ def wanted_by(options: Sequence[str]) -> Wanted:
             devices.append(value)
         elif name == "--volume" and value.count(":") in (1, 2) and value.startswith("/"):
             host, inside, *mode = value.split(":")
-            folders.append((host, inside, mode == ["ro"]))
+            folders.append((host, inside, _is_read_only(mode[0] if mode else "rw")))
         elif name == "--env" and "=" in value:
             variables.append((value.partition("=")[0], value.partition("=")[2]))
         elif not option.startswith(NEEDS_NOTHING):
             raise NoSuchOptionError(name)
     return Wanted(gpus, tuple(devices), tuple(folders), tuple(variables))
+
+
+def _is_read_only(mode: str) -> bool:
+    words = mode.split(",")
+    for word in words:
+        if word not in (*MODES, *NO_MATTER):
+            raise NoSuchOptionError(f"{word!r} of --volume")
+    if set(MODES) <= set(words):
+        raise NoSuchOptionError(f"{','.join(MODES)!r} of --volume")
+    return "ro" in words
 
 
 def _joined(options: Sequence[str]) -> Iterator[str]:

@@ -7,6 +7,7 @@ operations over the time from the first trial's start to the last epoch's end.
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,16 +29,26 @@ from utils.search.events import (
 
 @dataclass
 class Trial:
-    """A trial's latest attempt."""
+    """A trial's latest attempt. accuracy: the best that it came to; operations: what all of its epochs computed."""
 
     start: TrialStart
     epochs: list[Epoch] = field(default_factory=list)
     end: TrialEnd | None = None
+    accuracy: float | None = None
+    operations: int = 0
 
-    @property
-    def accuracy(self) -> float | None:
-        """The best that it came to."""
-        return max((epoch.accuracy for epoch in self.epochs), default=None)
+    def take(self, epoch: Epoch) -> bool:
+        """One more epoch; whether none before was as good."""
+        self.epochs.append(epoch)
+        self.operations += self.operations_of(epoch)
+        if self.accuracy is not None and epoch.accuracy <= self.accuracy:
+            return False
+        self.accuracy = epoch.accuracy
+        return True
+
+    def is_before(self, start: TrialStart) -> bool:
+        """Whether this attempt was lost, and the other is the next one."""
+        return self.state == "lost" and start.attempt == self.start.attempt + 1
 
     @property
     def state(self) -> str:
@@ -49,11 +60,6 @@ class Trial:
         start = self.start
         training = epoch.training_samples * start.training_operations
         return training + epoch.validation_samples * start.forward_operations
-
-    @property
-    def operations(self) -> int:
-        """What all of its epochs computed."""
-        return sum(map(self.operations_of, self.epochs))
 
 
 @dataclass
@@ -117,7 +123,7 @@ class Account:
     """Takes the events of a search as they come; those behind a new start replace all before.
 
     begun_s, last_epoch_s, now_s: when the first trial began, the last counted epoch ended, the last event was.
-    ended: how often attempts ended, by how. best: the trial with the best accuracy, of equal ones the first.
+    ended: how often attempts ended, by how. A trial is handed out again where it was lost, and not otherwise.
     """
 
     start: SearchStart | None = None
@@ -131,7 +137,8 @@ class Account:
     epochs: int = 0
     events: int = 0
     ended: Counter[str] = field(default_factory=Counter)
-    best: Trial | None = None
+    # -accuracy, the epochs until then, whose; on top the best. Attempts that were lost go when they come to the top.
+    _best: list[tuple[float, int, Trial]] = field(default_factory=list)
 
     def take(self, record: SearchRecord) -> None:
         """Take in the next event; one that fits nothing before it changes nothing, and none behind MOST_EVENTS does."""
@@ -162,15 +169,19 @@ class Account:
 
     def _trial_start(self, record: TrialStart) -> None:
         earlier = self.trials.get(record.trial)
+        if earlier and not earlier.is_before(record):
+            return
         self.trials[record.trial] = Trial(record)
         if earlier:
             self.operations -= earlier.operations
-            self.best = max(
-                (trial for trial in self.trials.values() if trial.epochs), key=_accuracy_of, default=None
-            )
+            self._forget_replaced()
         self.begun_s = record.time_s if self.begun_s is None else self.begun_s
         if record.worker in self.workers:
             self.workers[record.worker].worked.append(Span(record.time_s, None, record))
+
+    def _forget_replaced(self) -> None:
+        while self._best and self.trials[self._best[0][2].start.trial] is not self._best[0][2]:
+            heapq.heappop(self._best)
 
     def _of(self, record: Epoch | TrialEnd) -> Trial | None:
         """The trial whose attempt an event is of."""
@@ -180,11 +191,10 @@ class Account:
     def _epoch(self, record: Epoch) -> None:
         self.epochs += 1
         if trial := self._of(record):
-            trial.epochs.append(record)
+            if trial.take(record):
+                heapq.heappush(self._best, (-record.accuracy, self.epochs, trial))
             self.operations += trial.operations_of(record)
             self.last_epoch_s = record.time_s
-            if self.best is None or record.accuracy > _accuracy_of(self.best):
-                self.best = trial
 
     def _trial_end(self, record: TrialEnd) -> None:
         self.ended[record.state] += 1
@@ -197,6 +207,11 @@ class Account:
     def _until(self, time_s: float) -> float:
         """A moment, or the end of the search where that came before."""
         return min(time_s, self.end.time_s) if self.end else time_s
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial with the best accuracy, of equal ones that which came to it first; None before the first epoch."""
+        return self._best[0][2] if self._best else None
 
     @property
     def seconds(self) -> float | None:
@@ -238,10 +253,6 @@ class Account:
             operations += trial.operations_of(epoch)
             accuracy = max(accuracy, epoch.accuracy)
             yield epoch.time_s - (self.begun_s or 0.0), operations, accuracy
-
-
-def _accuracy_of(trial: Trial) -> float:
-    return trial.accuracy or 0.0
 
 
 def finished_values(account: Account) -> dict[str, Any]:

@@ -23,18 +23,22 @@ from utils.parameters import KIND, MeasurementSettings
 from utils.records import Failure
 from utils.search.events import SearchRecord
 
+NPROC = 4  # as many as a worker of tests.search_log has ranks
 
-def search_case(**parameters: Any) -> CasePlan:
-    """A case of two nodes that searches."""
+
+def search_case(nodes: int = 2, **parameters: Any) -> CasePlan:
+    """A case that searches, on so many nodes; each is a worker."""
     values: Mapping[str, Any] = {KIND: MeasurementSettings.kind, "search_seconds": 7200, **parameters}
-    return replace(make_case(name="search:pytorch:X1:2:1:1"), roles=SEARCH_ROLES, parameters=values)
+    case = make_case([f"h{number + 1}" for number in range(nodes)], name=f"search:pytorch:X1:{nodes}:1:1")
+    settings = replace(case.settings, nproc=NPROC)
+    return replace(case, settings=settings, roles=SEARCH_ROLES, parameters=values)
 
 
 def write_round(folder: Path, records: Iterable[SearchRecord], *, finished: bool = True) -> list[Path]:
-    """The folders of two nodes; the first one's rank 0 was started twice, and ended well."""
+    """The folders of two nodes; the first rank of each was started twice, and ended well."""
     folders = [folder / "h1_noderank0", folder / "h2_noderank1"]
     write_search(folders[0], records, finished)
-    for rank, each in enumerate(folders):
+    for rank, each in zip((0, NPROC), folders, strict=True):
         begin = Event(EventName.INIT_START, {"changed": [], "config": {}}, BEGUN_MS - 5000, rank)
         hooks = Event(EventName.HOOKS, {"hooks": {}}, BEGUN_MS - 4000, rank)
         end = Event(EventName.INIT_END, {"init_time": 2.0}, BEGUN_MS - 3000, rank)
@@ -52,7 +56,8 @@ def judged_search(
     **parameters: Any,
 ) -> RoundResult:
     """The result of such a round."""
-    return judged_folders(write_round(folder, records, finished=finished), failure=failure, **parameters)
+    folders = write_round(folder, records, finished=finished)
+    return judged_folders(folders, failure=failure, **parameters)
 
 
 def judged_folders(
@@ -70,12 +75,7 @@ def write_search_run(folder: Path, *searches: tuple[int, Iterable[SearchRecord]]
     folder.mkdir(parents=True, exist_ok=True)
     cases, results = [], []
     for nodes, records in searches:
-        hosts = [f"h{number + 1}" for number in range(nodes)]
-        case = replace(
-            search_case(**parameters),
-            settings=make_case(hosts, name=f"search:pytorch:X1:{nodes}:1:1").settings,
-        )
-        case = replace(case, hosts=tuple(hosts))
+        case = search_case(nodes, **parameters)
         round_folder = folder / case.settings.name / "round1"
         write_round(round_folder, records)
         outcome = Outcome({0: Ended(0, 1.0)}, False, {})

@@ -102,7 +102,7 @@ def test_what_stands_beside_the_figures(tmp_path: Path) -> None:
     assert (result.verdict, result.failure) == (Verdict.MEASURED, None)
     search = result.search
     assert search is not None and search.best is not None
-    assert (search.workers, search.ranks, search.precision, search.starts) == (4, 16, "fp16", 1)
+    assert (search.workers, search.ranks, search.precision, search.starts) == (2, 8, "fp16", 1)
     assert search.broken_rules == () and not search.is_trial_run
     assert search.best.accuracy == values_of(result)["accuracy"]
     assert search.best.ancestors > 0
@@ -200,6 +200,45 @@ def test_what_cannot_have_been_is_no_result(tmp_path: Path, records: Records, me
     assert failure.file.endswith(CONTROLLER_LOG)
 
 
+def _workers(**other: Any) -> Records:
+    """Two trials, the workers of which say something else."""
+    return [replace(each, **other) if isinstance(each, Worker) else each for each in two_trials()]
+
+
+@pytest.mark.parametrize(
+    ("records", "parameters", "message"),
+    [
+        (_workers(ranks=2**31 - 1), {}, "worker 0 has 2147483647 ranks, and by the plan 4"),
+        (_workers(ranks=1), {}, "worker 0 has 1 ranks, and by the plan 4"),
+        (_changed(12, ranks=8), {}, "worker 0 has 8 ranks, and by the plan 4"),
+        (two_trials(), {"ranks_per_worker": 2}, "worker 0 has 4 ranks, and by the plan 2"),
+        (_workers(ranks=2), {"ranks_per_worker": 2}, "worker 1 is on node 1, and by the plan on 0"),
+        (_workers(node_rank=0), {}, "worker 1 is on node 0, and by the plan on 1"),
+        (_with(3, worker(0.0, 2)), {}, "worker 2 is none of the plan's 2"),
+        (_changed(2, precision="bf16"), {}, "worker 1 trains in bf16, worker 0 in fp16"),
+        (_workers(precision="bf16"), {"precision": "fp16"}, "precision is bf16, and the plan's fp16"),
+    ],
+)
+def test_chips_and_precision_of_workers_are_the_plans(
+    tmp_path: Path, records: Records, parameters: dict[str, Any], message: str
+) -> None:
+    result = judged_search(tmp_path, records, **DEMO, **parameters)
+    assert result.failure is not None and message in result.failure.message
+    assert result.failure.failure_class is FailureClass.INCONSISTENT_RESULT
+    assert result.search is not None
+    assert result.search.ranks == result.search.workers * parameters.get("ranks_per_worker", 4)
+
+
+def test_workers_that_share_a_node_are_numbered_from_node_to_node(tmp_path: Path) -> None:
+    records = [
+        replace(each, ranks=2, node_rank=each.worker // 2) if isinstance(each, Worker) else each
+        for each in LongSearch(workers=4).records()
+    ]
+    result = judged_search(tmp_path, records, ranks_per_worker=2)
+    assert result.failure is None and result.search
+    assert (result.search.workers, result.search.ranks, result.facts["world_size"]) == (4, 8, 8)
+
+
 def test_no_chip_is_faster_than_its_peak(tmp_path: Path) -> None:
     """The chip's peak in bf16 is 1e14 operations a second."""
     fast = 10**14 * 4 * 100 // TRAINING + 1
@@ -230,6 +269,11 @@ def test_no_chip_is_faster_than_its_peak(tmp_path: Path) -> None:
             '"trials": 2, "epochs": 4, "operations"',
             '"trials": 3, "epochs": 4, "operations"',
             "trials of FINISHED is 3",
+        ),
+        (
+            '"precision": "fp16", "trials"',
+            '"precision": "bf16", "trials"',
+            "precision of FINISHED is bf16, but the events come to fp16",
         ),
         (
             '"precision": "fp16", "trials"',

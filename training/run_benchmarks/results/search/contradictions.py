@@ -9,11 +9,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.search.log import SearchLog
+from run_benchmarks.results.search.places import Places
 from utils.figure_records import Peak
 from utils.numbers import number_in, shown
 from utils.search.account import finished_values
 from utils.search.events import (
+    LONGEST_TEXT,
     Epoch,
     SearchEnd,
     SearchRecord,
@@ -22,6 +25,7 @@ from utils.search.events import (
     TrialStart,
     Worker,
 )
+from utils.text_files import shortened
 
 # Times of two clocks, and by messages that take their way.
 SLACK, SLACK_S = 0.01, 0.5
@@ -45,6 +49,7 @@ class _Open:
 class _Course:
     """A search as it goes by."""
 
+    places: Places
     peak: Peak
     start: SearchStart | None = None
     now_s: float = 0.0
@@ -77,6 +82,9 @@ class _Course:
         first = next(iter(self.workers.values()), record)
         if _data(record) != _data(first):
             yield f"worker {record.worker} has other data than worker {first.worker}"
+        if record.precision != first.precision:
+            yield f"worker {record.worker} trains in {record.precision}, worker {first.worker} in {first.precision}"
+        yield from self._other_chips(record)
         if record.state in ("lost", "left"):
             if record.worker not in self.workers:
                 yield f"worker {record.worker} is {record.state} and never came"
@@ -86,6 +94,16 @@ class _Course:
         if record.waited_s > record.time_s + SLACK_S:
             yield f"worker {record.worker} has waited {shown(record.waited_s)} s of {shown(record.time_s)} s"
         self.workers[record.worker] = record
+
+    def _other_chips(self, record: Worker) -> Iterator[str]:
+        """It has the chips that the plan gives its number."""
+        number, places = record.worker, self.places
+        if number >= places.workers:
+            yield f"worker {number} is none of the plan's {places.workers}, counted from 0"
+        elif record.node_rank != places.node_of(number):
+            yield f"worker {number} is on node {record.node_rank}, and by the plan on {places.node_of(number)}"
+        if record.ranks != places.ranks:
+            yield f"worker {number} has {record.ranks} ranks, and by the plan {places.ranks}"
 
     def trial_start(self, record: TrialStart) -> Iterator[str]:
         """A trial is handed out."""
@@ -123,12 +141,13 @@ class _Course:
         passed = record.time_s - trial.at_s
         if record.seconds * (1 - SLACK) - SLACK_S > passed:
             yield f"an epoch of trial {record.trial} took {shown(record.seconds)} s, of {shown(passed)} s that passed"
-        yield from self._too_fast(record, trial.start, worker.ranks if worker else 0)
+        yield from self._too_fast(record, trial.start)
         trial.at_s, trial.epochs = record.time_s, record.epoch
         trial.best = max(record.accuracy, trial.best or 0.0)
 
-    def _too_fast(self, record: Epoch, start: TrialStart, ranks: int) -> Iterator[str]:
+    def _too_fast(self, record: Epoch, start: TrialStart) -> Iterator[str]:
         """No chip computes more than its peak."""
+        ranks = self.places.ranks
         operations = record.training_samples * start.training_operations
         operations += record.validation_samples * start.forward_operations
         if record.seconds <= 0:
@@ -183,14 +202,14 @@ def _architecture(start: TrialStart) -> TrialStart:
     return replace(start, time_s=0.0, attempt=1, worker=0, round=1)
 
 
-def contradictions(log: SearchLog, peak: Peak, most: int) -> list[str]:
+def contradictions(case: PlannedCase, log: SearchLog, peak: Peak, most: int) -> list[str]:
     """What does not add up in a search that ended well, the first of each kind of event; nothing where all does.
 
     Args:
         peak: of one of its chips.
     """
     problems = [f"an event is none: {problem}" for problem in log.wrong]
-    course = _Course(peak)
+    course = _Course(Places.of(case), peak)
     for told in log.told:
         problems += [f"{told.record.event.value}: {problem}" for problem in course.take(told.record)]
         if len(problems) >= most:
@@ -219,3 +238,6 @@ def _last_word(log: SearchLog) -> Iterator[str]:
         value, expected = number_in(said, name), own[name]
         if not math.isclose(value or 0.0, expected or 0.0, rel_tol=1e-9):
             yield f"{name} of FINISHED is {value}, but the events come to {expected}"
+    if said.get("precision") != own["precision"]:
+        what = shortened(str(said.get("precision")), LONGEST_TEXT)
+        yield f"precision of FINISHED is {what}, but the events come to {own['precision']}"

@@ -12,6 +12,7 @@ from run_benchmarks.results.rank_logs import RankLogs
 from run_benchmarks.results.search.contradictions import contradictions
 from run_benchmarks.results.search.figures import search_figures, series_of
 from run_benchmarks.results.search.log import SearchLog, read_search
+from run_benchmarks.results.search.places import Places
 from run_benchmarks.results.search.record import BestTrial, SearchResult
 from run_benchmarks.results.search.rules import broken_rules, is_trial_run, remarks
 from utils.case_form import SEARCH_SECONDS
@@ -69,7 +70,7 @@ class RoundSearch:
 
     def fault(self, host: str, peak: Peak) -> Failure | None:
         """Why a search that has ended well bears no result, if it does not; `host` is its controller's."""
-        problems = contradictions(self.log, peak, MOST_CONTRADICTIONS)
+        problems = contradictions(self.case, self.log, peak, MOST_CONTRADICTIONS)
         if problems:
             remedy = f"read {CONTROLLER_LOG}: what its controller says does not add up"
             return _invalid(FailureClass.INCONSISTENT_RESULT, host, problems, remedy)
@@ -89,7 +90,7 @@ class RoundSearch:
             return None
         return SearchResult(
             workers=len(account.workers),
-            ranks=account.ranks,
+            ranks=len(account.workers) * Places.of(self.case).ranks,
             precision=", ".join(account.precisions),
             data_digest=worker.data_digest,
             training_samples=worker.training_samples,

@@ -35,8 +35,9 @@ class BestTrial:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """workers, ranks: that ever joined; ranks are chips. training_samples, validation_samples: of an epoch.
+    """workers: that ever joined; ranks: theirs by the plan, a chip each.
 
+    training_samples, validation_samples: of an epoch.
     starts: of its controller. is_trial_run: it was configured for less than the rules ask, and is not comparable.
     broken_rules: those that it does not meet. series: the course of its score. best: None before the first epoch.
     """
