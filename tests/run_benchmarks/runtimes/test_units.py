@@ -355,7 +355,7 @@ def test_a_clean_up_has_one_limit_for_all_of_its_commands(
 ) -> None:
     """Each command ends in time, but the unit never goes; the next clean-up of the host is not waited for as long."""
     engine, hanging = tmp_path / "engine", set[str]()
-    engine.write_text('#!/bin/sh\nif [ "$1" = ps ]; then echo 1; fi\n')
+    engine.write_text(f'#!/bin/sh\nif [ "$1" = ps ]; then echo {"ab" * 32}; fi\n')
     engine.chmod(0o755)
     monkeypatch.setattr(base, "CLEAN_UP_S", 0.3)
     monkeypatch.setattr(base, "AGAIN_S", 0.1)
