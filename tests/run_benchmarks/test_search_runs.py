@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,18 +11,19 @@ from run_benchmarks.results.load import load_run
 from run_benchmarks.results.round_result import RoundResult
 from tests.ports import free_port
 from tests.run_benchmarks.faults.test_resume import killed_after
+from tests.run_benchmarks.plan.tree import VENDOR
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
 from tests.search_log import lines_of_search, two_trials
 from utils.case_form import ROLES_TOKEN
 from utils.records import FailureClass, Verdict
+from utils.search.events import Worker
 
-LINES = lines_of_search([each for each in two_trials() if each.time_s <= 410])
 # Events of 410 s, which are said to have begun so long ago.
 LAUNCHER = f"""\
 import json, os, sys, time
 from pathlib import Path
 
-lines, waits_for = {LINES!r}, None
+lines, waits_for = LINES, WAITS_FOR
 folder = Path(sys.argv[sys.argv.index("--log-dir") + 1])
 behaviour = Path(sys.argv[sys.argv.index("--data_dir") + 1], "behaviour")
 is_broken = behaviour.exists() and behaviour.read_text() == "fail"
@@ -44,7 +46,7 @@ with (folder / "controller.out.log").open("a") as log:
         log.write(f"RuntimeError: the disk of {{os.environ['{ROLES_TOKEN}']}} is broken\\n")
         sys.exit(3)
 """
-BASE = 'case_kind = "measure"\nsearch_seconds = 600\nranks_per_worker = 0\n'
+BASE = 'case_kind = "measure"\nsearch_seconds = 600\nranks_per_worker = 1\n'
 CASE = """\
 class Case:
     roles = ("controller", "worker")
@@ -53,14 +55,27 @@ class Case:
 """
 
 
-def launcher(waits_for: Path | None = None) -> str:
-    """`utils/roles.py`; on the first node its controller ends the search once there is this file."""
-    return LAUNCHER.replace("], None", f"], {str(waits_for)!r}") if waits_for else LAUNCHER
+def launcher(waits_for: Path | None = None, nodes: int = 1) -> str:
+    """`utils/roles.py`; on the first node its controller ends the search once there is this file.
+
+    Its two workers have a chip each, on one node or on two.
+    """
+    records = [
+        replace(each, ranks=1, node_rank=each.worker if nodes > 1 else 0)
+        if isinstance(each, Worker)
+        else each
+        for each in two_trials()
+    ]
+    text = LAUNCHER.replace("LINES", repr(lines_of_search(records)), 1)
+    return text.replace("WAITS_FOR", repr(waits_for and str(waits_for)), 1)
 
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WholeRun:
     made = make_whole_run(tmp_path, free_port(), monkeypatch)
+    made.tree.write("acme/vendor.py", VENDOR.replace('["acme-list"]', r'["printf", r"Acme X1\nAcme X1\n"]'))
+    made.tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "")
+    made.configure(f'CASES = {{"toy:pytorch:X1:1:2:1": "{tmp_path}/data"}}\n')
     (made.tree.training / "benchmarks/toy/pytorch/run_pretraining.py").unlink()
     made.tree.write("benchmarks/toy/pytorch/case.py", CASE)
     made.tree.write("benchmarks/toy/pytorch/config/_base.py", BASE)

@@ -25,7 +25,7 @@ def test_a_worker_whose_host_dies_does_not_end_the_round(
         "benchmarks/sought/pytorch/config/_base.py": BASE,
         "benchmarks/sought/pytorch/config/mutable_params.py": "mutable_params = []\n",
         "cpu/sought-pytorch/config/config_cpux2x1.py": "",
-        "utils/roles.py": launcher(waits_for=Path("/tmp/go-on")),
+        "utils/roles.py": launcher(Path("/tmp/go-on"), nodes=2),
     }
     for name, text in files.items():
         (run.training / name).parent.mkdir(parents=True, exist_ok=True)
