@@ -24,7 +24,7 @@ from tests.benchmarks.search.trials import CASE, TRAINING, digits
 from tests.ports import free_port
 from utils.case_form import ROLES_TOKEN
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM
-from utils.roles import WORKERS
+from utils.roles import NODES, RANKS, WORKERS, worker_token
 
 CONFIG = TRAINING / "cpu/search-pytorch/config"
 
@@ -174,6 +174,8 @@ def test_the_real_controller_hands_out_what_the_round_that_it_goes_on_from_has(t
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
         WORKERS: "2",
+        RANKS: "1",
+        NODES: "1",
         ROLES_TOKEN: token,
         CHECKPOINT_DIR: str(tmp_path / "own"),
         CONTINUE_FROM: str(tmp_path / "earlier"),
@@ -181,7 +183,7 @@ def test_the_real_controller_hands_out_what_the_round_that_it_goes_on_from_has(t
     command = [sys.executable, "-m", "benchmarks.search.controller", *words]
     with subprocess.Popen(command, env=environment_with(variables), stdout=subprocess.DEVNULL) as controller:
         try:
-            exchange = WeightExchange(Place("127.0.0.1", port, token, 0, "0" * 32, 1, 0))
+            exchange = WeightExchange(Place("127.0.0.1", port, worker_token(token, 0), 0, "0" * 32, 1, 0))
             wait_until(lambda: exchange.get(1) == b"old" or controller.poll() is not None, "it answers")
             assert controller.poll() is None
             assert exchange.get(2) is None
