@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import tempfile
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -211,18 +212,20 @@ def test_cancelling_ends_the_step_while_srun_is_slow(slurm: Slurm) -> None:
 
 
 @pytest.fixture
-def tracking_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slurm]:
+def tracking_slurm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Slurm]:
     """A cluster whose steps end with all that was started in them, as most sites have it."""
     need_slurm()
     if not FREEZER.exists():
         pytest.skip("no control groups of version 1 on this machine")
-    cluster = Slurm(tmp_path, nodes=1, prefix=f"n{uuid.uuid4().hex[:8]}x", control_groups=True)
-    speak_to(cluster, monkeypatch)
-    try:
-        cluster.up()
-        yield cluster
-    finally:
-        cluster.down()
+    # its steps' sockets have the names of folder and node in theirs, and 108 characters at most
+    with tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True) as folder:
+        cluster = Slurm(Path(folder), nodes=1, prefix=f"n{uuid.uuid4().hex[:8]}x", control_groups=True)
+        speak_to(cluster, monkeypatch)
+        try:
+            cluster.up()
+            yield cluster
+        finally:
+            cluster.down()
 
 
 def test_what_a_command_leaves_running_goes_on_in_its_step(tracking_slurm: Slurm) -> None:

@@ -36,6 +36,11 @@ class Framed:
         self.noise = b""
         self._marks, self._sink, self._held = 0, sink, b""
 
+    @property
+    def rest(self) -> str:
+        """What has come behind the last mark."""
+        return self._held.decode(errors="replace") if self.ended.is_set() else ""
+
     async def take(self, chunk: bytes) -> None:
         """One more chunk."""
         mark = self.mark.encode()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import signal
 from collections.abc import AsyncIterator, Callable
 
 from run_benchmarks.transports.base import ByteSink, ByteSource, Tail
@@ -44,6 +45,10 @@ cat <&3 >/dev/null
 exec 3<&-
 while [ "$stays" ] && left; do sleep 15; done
 """
+# What ends a step reaches its shell and its command in any order: a shell that is hit last has told of the command's
+# end as of one by a signal. It is over then in a moment.
+BY_SIGNAL = (128 + signal.SIGTERM, 128 + signal.SIGKILL)
+SIGNAL_S = 2.0
 
 
 class Step:
@@ -91,6 +96,10 @@ class Step:
             noise = self._out.noise + self._errors.noise
             return None, errors.text + noise.decode(errors="replace")
         self.stays = self._out.stays
+        if self._out.code in BY_SIGNAL and self.may_go_on:
+            await asyncio.wait({self._task}, timeout=SIGNAL_S)
+            if self.is_over:
+                return None, errors.text + self._errors.rest
         return self._out.code, errors.text
 
     def finish(self) -> None:
