@@ -125,7 +125,8 @@ class NodeRanks:
 
     def _signal(self, number: int) -> None:
         for _, _, process in self._living.values():
-            os.kill(process.pid, number)  # it is our child and not yet waited for: the PID is still its own
+            with suppress(ProcessLookupError):  # waited for in the moment in which the signal came
+                os.kill(process.pid, number)
 
     def _already_dead(self) -> Iterator[tuple[int, int, int] | None]:
         """Those that ended meanwhile too: not because they were stopped."""
