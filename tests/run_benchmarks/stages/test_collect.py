@@ -597,7 +597,18 @@ def test_a_host_that_is_lost_is_said_so(source: Path, target: Path) -> None:
         async def run(self, argv: Sequence[str], **options: object) -> Completed:
             raise TransportError("contact was lost", where=self.host)
 
-    assert "contact was lost" in failing_fetch(Lost(), source, target).message
+    error = failing_fetch(Lost(), source, target)
+    assert "contact was lost" in error.message and "they still lie on" in error.remedy
+
+
+def test_of_a_host_that_keeps_nothing_no_log_is_said_to_lie_there(source: Path, target: Path) -> None:
+    class Pod(Host):
+        keeps = False
+
+        async def run(self, argv: Sequence[str], **options: object) -> Completed:
+            raise TransportError("it is not there any more", where=self.host)
+
+    assert failing_fetch(Pod(), source, target).remedy.startswith("they go with it")
 
 
 def test_a_host_that_is_lost_and_then_silent_is_told_by_how_it_was_lost(source: Path, target: Path) -> None:
