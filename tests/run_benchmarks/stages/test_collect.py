@@ -608,7 +608,9 @@ def test_of_a_host_that_keeps_nothing_no_log_is_said_to_lie_there(source: Path, 
         async def run(self, argv: Sequence[str], **options: object) -> Completed:
             raise TransportError("it is not there any more", where=self.host)
 
-    assert failing_fetch(Pod(), source, target).remedy.startswith("they go with it")
+    with pytest.raises(FlagPerfError) as caught:
+        fetch(Pod(), source, target)
+    assert caught.value.remedy.startswith("they go with it") and str(source) not in caught.value.remedy
 
 
 def test_a_host_that_is_lost_and_then_silent_is_told_by_how_it_was_lost(source: Path, target: Path) -> None:
