@@ -28,9 +28,9 @@ def argvs_meanwhile() -> Iterator[set[str]]:
 
     def watch() -> None:
         while not over.wait(0.02):
-            for path in Path("/proc").glob("[0-9]*/cmdline"):
+            for folder in Path("/proc").glob("[0-9]*"):
                 try:
-                    argvs.add(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+                    argvs.add((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
                 except OSError:  # it has ended meanwhile
                     continue
 

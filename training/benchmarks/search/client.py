@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from threading import Event
 
 from msgspec.structs import replace
@@ -126,10 +126,22 @@ class Client:
     def _post(self, body: bytes) -> tuple[int, bytes]:
         self._connection.request("POST", "/", body, self._headers)
         response = self._connection.getresponse()
-        answer = response.read(LARGEST_REPLY + 1)
+        answer = whole_answer(response, LARGEST_REPLY + 1)
         if len(answer) > LARGEST_REPLY:
             raise ProtocolError(f"an answer of more than {LARGEST_REPLY} bytes", where=self._where)
         return response.status, answer
+
+
+def whole_answer(response: HTTPResponse, most: int) -> bytes:
+    """An answer's body, or its first `most` bytes.
+
+    Raises:
+        IncompleteRead: the controller was killed in the middle of it, of which `read` with a bound says nothing.
+    """
+    answer = response.read(most)
+    if len(answer) < most and response.length:
+        raise IncompleteRead(answer, response.length)
+    return answer
 
 
 def _pauses() -> Iterator[float]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 
 from benchmarks.search.architecture import MOST_PARAMETERS
-from benchmarks.search.client import Place
+from benchmarks.search.client import Place, whole_answer
 from utils.errors import raised
 
 PATH = "/weights/"
@@ -67,7 +67,7 @@ class WeightExchange:
 
 
 def _bounded(response: HTTPResponse) -> bytes:
-    data = response.read(LARGEST_WEIGHTS + 1)
+    data = whole_answer(response, LARGEST_WEIGHTS + 1)
     if len(data) > LARGEST_WEIGHTS:
         raise HTTPException(f"an answer of more than {LARGEST_WEIGHTS} bytes")
     return data
