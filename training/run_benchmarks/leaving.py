@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import glob
 import shlex
 from collections.abc import Collection, Iterable
 
+from run_benchmarks.collected import collected
 from run_benchmarks.commands import run_command
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import UNITS, Node, unit_name
@@ -93,9 +93,8 @@ async def forget_attempt(session: Session, host: Host, node: Node) -> None:
 
 async def _remove_folder(session: Session, host: Host) -> None:
     """Node folders that were collected are spares; one of which something was not is all there is, and stays."""
-    here = session.log_dir.glob(f"*/round*/{glob.escape(host.name)}_noderank*")
-    folders = [folder.relative_to(session.log_dir).as_posix() for folder in here]
-    spares = [f"{session.paths.logs}/{folder}" for folder in folders if folder not in session.kept]
+    here = collected(session.log_dir, host.name, session.kept)
+    spares = [f"{session.paths.logs}/{folder}" for folder in here]
     try:
         await checked(host.transport, remove_argv(session.paths, spares), timeout=TIMEOUT_S)
     except FlagPerfError as error:

@@ -34,7 +34,7 @@ def run(slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     run.tree.write("benchmarks/toy/pytorch/run_pretraining.py", WAITING)
     yield run
     assert slurm.jobs() == {}
-    assert run.units_left() == []
+    assert run.files_left() == []
     assert pids_with(str(tmp_path)) == []
 
 
