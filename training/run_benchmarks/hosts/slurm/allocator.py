@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host
 from run_benchmarks.hosts.slurm.ends import ended
@@ -14,9 +14,11 @@ from run_benchmarks.hosts.slurm.jobs import PENDING, RUNNING, Job, Slurm, SlurmE
 from run_benchmarks.hosts.slurm.queue import looked_at, wait_in_queue
 from run_benchmarks.hosts.slurm.tenure import JobTenure
 from run_benchmarks.hosts.slurm.visit import visited
+from run_benchmarks.plan.host_ranges import alike
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.plan.slurm import SlurmSettings
 from run_benchmarks.run_log import LOGGER
+from run_benchmarks.stages.fan_out import errors_of, values_of
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 from utils.numbers import counted
@@ -71,9 +73,13 @@ class SlurmHosts:
                 await self.close()
             await tenure.close()
 
-    def revisit(self, names: Sequence[str]) -> AbstractAsyncContextManager[Sequence[Host]]:
-        """A small job on each of the nodes, where Slurm grants it soon."""
-        return visited(self._slurm, self._settings, self._run, names, self._open)
+    @asynccontextmanager
+    async def revisit(self, names: Sequence[str]) -> AsyncIterator[Sequence[Host]]:
+        """Those nodes that Slurm grants soon, each in a small job."""
+        async with visited(self._slurm, self._settings, self._run, names, self._open) as nodes:
+            for text, why in alike({node: error.message for node, error in errors_of(nodes).items()}):
+                LOGGER.warning(f"{text}: not to be had once more, to be cleaned up: {why}")
+            yield tuple(values_of(nodes).values())
 
     async def close(self) -> None:
         """Give the nodes back, and wait until Slurm has it so. What an earlier controller of the run has left goes too.

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.hosts.slurm.holder import job_name, visit_argv
 from run_benchmarks.hosts.slurm.jobs import RUNNING, Job, Slurm, SlurmError
-from run_benchmarks.plan.host_ranges import alike
 from run_benchmarks.plan.slurm import SlurmSettings
-from run_benchmarks.run_log import LOGGER
-from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
+from run_benchmarks.stages.fan_out import on_all, values_of
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 
@@ -29,23 +27,24 @@ async def visited(
     run: str,
     nodes: Sequence[str],
     opener: Callable[[str, str], Transport],
-) -> AsyncIterator[tuple[Host, ...]]:
-    """Those of `nodes` that Slurm grants soon. Each has a small job: a node that is taken keeps no other waiting.
+) -> AsyncIterator[Mapping[str, Host | FlagPerfError]]:
+    """A small job on each of the nodes, so that one that is taken keeps no other waiting: node -> host, or why not.
 
     Args:
         run: its uid.
         opener: job ID, node -> the way to the node.
     """
     name = f"{job_name(run)}-clean-up"
-    hosts: tuple[Host, ...] = ()
+    hosts: Mapping[str, Host | FlagPerfError] = {}
     try:
         jobs = await on_all(nodes, lambda node: _job_on(slurm, visit_argv(settings, name, node), node))
-        for names, why in alike({node: error.message for node, error in errors_of(jobs).items()}):
-            LOGGER.warning(f"{names}: out of reach, and not cleaned up now: {why}")
-        hosts = tuple(Host(node, node, opener(job, node)) for node, job in values_of(jobs).items())
+        hosts = {
+            node: job if isinstance(job, FlagPerfError) else Host(node, node, opener(job, node))
+            for node, job in jobs.items()
+        }
         yield hosts
     finally:
-        for host in hosts:
+        for host in values_of(hosts).values():
             with suppress(FlagPerfError):
                 await host.transport.close()
         if nodes:
