@@ -228,7 +228,7 @@ def test_a_host_that_a_round_could_not_leave_is_left_at_the_end_of_the_run(
     assert run.main() == 0
     assert [each["verdict"] for each in run.summary["rounds"]] == ["CONVERGED", "CONVERGED"]
     assert (run.result / "flagperf_run.log").read_text().count(
-        "units and files of this run may be left on localhost"
+        "units of this run may be left on localhost"
     ) == 2
     assert run.units_left() == []
     assert not list(run.host.glob("runs/*"))
