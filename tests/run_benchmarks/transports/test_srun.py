@@ -85,6 +85,20 @@ def test_one_step_runs_one_command_after_the_other(node: Host) -> None:
     assert len(set(node.use(scenario))) == 1
 
 
+def test_commands_with_input_of_a_size_follow_each_other_in_one_step(node: Host) -> None:
+    reads = {"cat >/dev/null": 0, "head -c 1 >/dev/null": 0, ":": 0, "exec false": 1, "wc -c; exit 3": 3}
+
+    async def scenario(transport: Transport) -> list[tuple[int, str]]:
+        scripts = [f"echo $SLURM_STEP_ID; {script}" for script in reads]
+        ends = [await transport.run(["sh", "-c", script], stdin=bytes(10**6)) for script in scripts]
+        return [(end.returncode, end.stdout) for end in ends]
+
+    ends = node.use(scenario)
+    assert [code for code, _ in ends] == [*reads.values()]
+    assert len({printed.splitlines()[0] for _, printed in ends}) == 1
+    assert ends[-1][1].endswith("\n1000000\n")
+
+
 def test_a_step_whose_srun_died_while_it_waited_is_replaced(node: Host, slurm: Slurm) -> None:
     async def scenario(transport: Transport) -> None:
         (step,) = (await checked(transport, ["sh", "-c", "echo $SLURM_JOB_ID.$SLURM_STEP_ID"])).stdout.split()

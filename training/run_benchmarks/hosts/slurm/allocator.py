@@ -90,9 +90,7 @@ class SlurmHosts:
         self._job = None
         if self._keeping:
             self._keeping.cancel()
-        for host in self._hosts:
-            with suppress(FlagPerfError):
-                await host.transport.close()
+        await asyncio.gather(*map(_let_go, self._hosts))
         self._hosts = ()
         await self._slurm.end(self._name)
 
@@ -155,6 +153,11 @@ class SlurmHosts:
             with suppress(SlurmError):  # one that does not answer says nothing to the job either
                 await self._slurm.comment(job, f"{self._name} has a controller at {time.time():.0f}")
             await asyncio.sleep(beat_s(self._settings))
+
+
+async def _let_go(host: Host) -> None:
+    with suppress(FlagPerfError):
+        await host.transport.close()
 
 
 async def hosts_of(slurm: Slurm, job: Job, opener: NodeOpener) -> tuple[Host, ...]:

@@ -25,19 +25,23 @@ while IFS=: read -r _ kind path; do
   esac
 done </proc/self/cgroup
 left() { while read -r pid; do [ "$pid" = $$ ] || return 0; done <"$group"; return 1; }"""
-# A command comes as a line (the mark, how many bytes of words, whether what follows is its own standard input) and its
-# words as a shell reads them. What it has not read of its input is taken away: a step that ends before would take what
-# was printed, and has not arrived, with it.
+# A command comes as a line (the mark, how many bytes of words, and of input behind them, or `all`: what follows to the
+# end) and its words as a shell reads them. What it has not read of its input is taken away: the next command stands
+# behind it, and a step that ends before would take what was printed, and has not arrived, with it.
 SCRIPT = f"""exec 3<&0 </dev/null
 {LEFT}
 while read -r mark size input <&3; do
   eval "set -- $(head -c "$size" <&3)"
   {BEGIN}
-  if [ "$input" ]; then (exec "$@" <&3 3<&-); else (exec "$@" 3<&-); fi
+  case $input in
+    all) (exec "$@" <&3 3<&-) ;;
+    0) (exec "$@" 3<&-) ;;
+    *) head -c "$input" <&3 | {{ (exec "$@" 3<&-); code=$?; cat >/dev/null; exit "$code"; }} ;;
+  esac
   code=$?; stays=
   [ -r "$group" ] && left && stays=stays
   {END}
-  [ -z "$input$stays" ] || break
+  [ "$input" != all ] && [ -z "$stays" ] || break
 done
 cat <&3 >/dev/null
 exec 3<&-
@@ -80,10 +84,11 @@ class Step:
     ) -> tuple[int | None, str]:
         """Run a command: its exit code and standard error; None, and all that srun said, where its end is not known."""
         command = self._command = FramedCommand(argv, stdout)
-        input_ = "" if stdin is None else "input"
-        self._sent.put_nowait(f"{command.mark} {len(command.words)} {input_}\n".encode() + command.words)
-        if stdin is not None:
-            self._sent.put_nowait(stdin)
+        content = b"" if stdin is None else stdin
+        size = len(content) if isinstance(content, bytes) else "all"
+        self._sent.put_nowait(f"{command.mark} {len(command.words)} {size}\n".encode() + command.words)
+        self._sent.put_nowait(content)
+        if size == "all":
             self.finish()
         await self._ended()
         if not command.has_ended:
