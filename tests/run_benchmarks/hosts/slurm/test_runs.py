@@ -212,6 +212,7 @@ def test_a_run_whose_controller_is_killed_goes_on_in_the_same_job(slurm: Slurm, 
     result = the_round(run)
     assert result["verdict"] == "CONVERGED" and result["allocation"]["job"] == str(job)
     assert any("taken up" in note for note in result["notes"])
+    assert list(result["provenance"]["clock_offsets"]) == result["hosts"], "as before the ranks started"
 
 
 def test_nodes_of_a_run_whose_controller_is_killed_are_given_back_with_all_that_ran_there(
