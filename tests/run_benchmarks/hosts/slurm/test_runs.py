@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -311,3 +312,33 @@ def test_the_shipped_batch_script_says_where_it_is_to_be_called_from(tmp_path: P
     said = subprocess.run(["bash", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert said.returncode == 2 and "submit this in training/" in said.stderr
     assert "FLAGPERF_PYTHON=" in said.stderr and "No such file" not in said.stderr
+
+
+def by_salloc(run: WholeRun, *options: str) -> subprocess.CompletedProcess[str]:
+    """The run in a shell under `salloc`, which has it on this machine, and not on a node."""
+    run.tree.configure(cluster_conf=f'HOSTS = "slurm"\nMASTER_PORT = {free_port()}\n')
+    command = ["salloc", *options, "bash", "-c", shlex.join(run.command())]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    print(done.stdout, done.stderr)
+    return done
+
+
+def test_a_run_under_salloc_has_the_nodes_of_its_job(slurm: Slurm, run: WholeRun) -> None:
+    done = by_salloc(run, "--nodes=2", "--nodelist=n2,n3", "--exclusive", "--gres=gpu:2")
+    assert done.returncode == 0
+    result = the_round(run)
+    assert result["verdict"] == "CONVERGED" and result["hosts"] == ["n2"]
+    assert result["allocation"]["nodes"] == ["n2", "n3"]
+    assert run.result.joinpath("toy:pytorch:X1:1:1:1", "round1", "n2_noderank0", "rank0.out.log").is_file()
+
+
+def test_a_round_under_salloc_ends_before_its_job_does(slurm: Slurm, run: WholeRun) -> None:
+    run.behave("hang")
+    done = by_salloc(run, "--partition=short")
+    assert done.returncode == 1
+    result = the_round(run)
+    assert result["verdict"] == "TIMED_OUT" and failure_class(run) == "allocation_time_limit"
+    log = run.result / "toy:pytorch:X1:1:1:1" / "round1" / "n1_noderank0" / "rank0.out.log"
+    assert "TRAIN_START" in log.read_text()
+    assert result["allocation"]["state"] == "RUNNING"
+    assert "--time" in result["failure"]["remedy"], result["failure"]["remedy"]
