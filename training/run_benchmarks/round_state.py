@@ -49,6 +49,7 @@ class RoundState:
     clocks: by node rank; none before the launch. meters: what reads those outside the nodes.
     allocation: the scheduler's job that the hosts are of.
     file_systems: which of the hosts see one work folder, as far as that is known.
+    origin: what a controller that died saw of where the round comes from.
     """
 
     case: CasePlan
@@ -78,6 +79,7 @@ class RoundState:
     allocation: GrantedJob | None = None
     training: TrainingState = field(init=False)
     file_systems: FileSystems = field(default_factory=FileSystems)
+    origin: Origin = field(default_factory=Origin)
 
     def __post_init__(self) -> None:
         """What is followed of the round is bounded by its plan."""
@@ -98,7 +100,7 @@ class RoundState:
             times=dict(times),
             tag=seen.image,
             images=dict(seen.images),
-            image_digests=dict(seen.origin.image_digests) if seen.origin else {},
+            origin=seen.origin or Origin(),
             notes=[*seen.notes],
             lost=set(seen.lost),
             tree=seen.tree,
