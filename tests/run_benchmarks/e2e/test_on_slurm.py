@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.run_benchmarks.e2e.harness import ENDLESS, QUICK, Bench, ending
-from tests.run_benchmarks.e2e.test_two_hosts_cases import demo_data
+from tests.run_benchmarks.e2e.setup import demo_data
 from tests.run_benchmarks.process_table import pids_with
 from tests.slurm.fixtures import need_slurm, speak_to
 from tests.slurm.slurm import Slurm
