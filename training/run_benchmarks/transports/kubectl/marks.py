@@ -26,7 +26,7 @@ FIND_AND_END = (
 )
 
 
-_END = re.compile(rb"\n(flagperf-[0-9a-f]{16}) (\d{3})\n")
+_END = re.compile(rb"(flagperf-[0-9a-f]{16}) (\d{3})\n")
 
 
 class MarkedCommand:
@@ -36,9 +36,9 @@ class MarkedCommand:
         self.mark = f"flagperf-{secrets.token_hex(8)}"
         words = shlex.join(argv)
         # in a shell of its own, as its own process: `exit` and `cd` are programs here, which there are none of
-        script = f'set -- {words}\n(exec "$@")\nprintf \'\\n%s %03d\\n\' "$0" "$?"\n'
+        script = f'set -- {words}\n(exec "$@")\nprintf \'%s %03d\\n\' "$0" "$?"\n'
         self._head = os.fsencode(script)
-        self._size = len(self.mark) + 6
+        self._size = len(self.mark) + 5
         self._sink, self._held = sink, b""
         self.code: int | None = None
 
@@ -57,17 +57,23 @@ class MarkedCommand:
                 yield chunk
 
     async def take(self, chunk: bytes) -> None:
-        """Hand on what the command prints; so much is held back as the mark may begin with."""
+        """Hand on what the command prints; nothing is held back but what may be the mark's beginning."""
         self._held += chunk
         ends = (each for each in _END.finditer(self._held) if each[1] == self.mark.encode())
         if match := next(ends, None):
             self.code = int(match[2])
             self._held = self._held[: match.start()] + self._held[match.end() :]
-        await self._hand_on(len(self._held) - (0 if self.code is not None else self._size - 1))
+        await self._hand_on(len(self._held) - (0 if self.code is not None else self._begun()))
 
     async def finish(self) -> None:
         """Hand on what is held back still."""
         await self._hand_on(len(self._held))
+
+    def _begun(self) -> int:
+        """How many bytes at the end of what is held may be a mark that has not come whole."""
+        mark, most = self.mark.encode(), min(len(self._held), self._size - 1)
+        tails = (self._held[-count:] for count in range(most, 0, -1))
+        return next((len(tail) for tail in tails if mark.startswith(tail[: len(mark)])), 0)
 
     async def _hand_on(self, count: int) -> None:
         if count > 0:
