@@ -4,9 +4,9 @@
 
 As test.sh has set this machine up. The monitor samples every source that this machine has and eight GPUs of a STUB of
 NVIDIA's library, once and ten times a second, as a process of its own; what it takes to start is told apart. Beside it
-stand programs that are started for each sample, with grep and awk behind them, as public FlagPerf does every 5 s:
-mpstat (sysstat), free, an nvidia-smi (a STUB that asks eight GPUs for less than the real one) and ipmitool, which asks
-a simulated BMC (openipmi). That is fewer programs than FlagPerf starts. A sample is all of it, once.
+stand programs that are started for each sample, each with as many of grep, awk, sort and head behind it as public
+FlagPerf's monitors have, which do so every 5 s: mpstat (sysstat), free, an nvidia-smi (a STUB that asks eight GPUs for
+less than the real one) and ipmitool, which asks a simulated BMC (openipmi). A sample is all of it, once.
 
 Training: BERT's demo with two ranks as plain processes, and in it, pair by pair, ten seconds with the monitor and ten
 while it is stopped (SIGSTOP), each pair begun by the other side than the one before: of two trainings one after the
@@ -129,7 +129,7 @@ def forked_cost(pipelines: Sequence[str], environment: dict[str, str]) -> float:
 def forked_pipelines(folder: Path) -> Iterator[dict[str, str]]:
     """Program -> how it is asked, of those that this machine has."""
     pipelines = {
-        "mpstat": "mpstat 1 1 | grep Average | awk '{print 1 - $NF / 100}'",
+        "mpstat": "mpstat -P ALL 1 1 | grep -v Average | grep all | awk '{print 1 - $NF / 100}'",
         "free": "free -m | grep Mem | awk '{print $3 / $2}'",
         "nvidia-smi": f"{compile_smi(folder)} | grep Default | awk '{{print $3, $5, $7}}'",
     }
@@ -137,7 +137,8 @@ def forked_pipelines(folder: Path) -> Iterator[dict[str, str]]:
         if shutil.which("ipmi_sim") and shutil.which("ipmitool"):
             port = stack.enter_context(ipmi_bmc(folder / "bmc", {"Total_Power": 400})).port
             login = f"-I lanplus -H 127.0.0.1 -p {port} -C 3 -U {USER} -P {PASSWORD}"
-            pipelines["ipmitool"] = f"ipmitool {login} sdr list | grep Watts | awk '{{print $3}}'"
+            largest = "awk -F '|' '{print $2}' | awk '{print $1}' | sort -nr | head -n 1"
+            pipelines["ipmitool"] = f"ipmitool {login} sdr list | grep Watts | {largest}"
         missing = {name for name in pipelines if name != "nvidia-smi" and not shutil.which(name)}
         print(f"left out, as not installed: {', '.join(missing)}" if missing else "", end="")
         yield {name: pipeline for name, pipeline in pipelines.items() if name not in missing}

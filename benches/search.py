@@ -29,6 +29,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "training")]
 from msgspec import Raw  # noqa: E402
 
 from benchmarks.search.architecture import Images, as_json, parse  # noqa: E402
+from benchmarks.search.client import FIRST_PAUSE_S  # noqa: E402
 from benchmarks.search.controller.architectures import identity_of  # noqa: E402
 from benchmarks.search.controller.conduct import conduct  # noqa: E402
 from benchmarks.search.controller.connections import allow_open_files  # noqa: E402
@@ -83,6 +84,7 @@ class Measured:
     answers: list[float] = field(default_factory=list)
     waits: dict[int, list[float]] = field(default_factory=dict)
     proposals: int = 0
+    broken_off: int = 0  # connections
 
 
 class Line:
@@ -93,16 +95,23 @@ class Line:
         self._reader: asyncio.StreamReader | None = None
 
     async def send(self, request: Request) -> Reply:
-        """The answer; anything but 200 is an error, until the controller has ended."""
-        try:
-            return await self._answer(request)
-        except (OSError, EOFError):
-            if time.monotonic() < self._measured.ends:
-                raise
-            return Over("the controller has ended")
+        """The answer; asked for again, as by a real worker, where the connection is broken off.
 
-    async def _answer(self, request: Request) -> Reply:
+        Raises:
+            RuntimeError: the controller does not take the request.
+        """
         begin = time.monotonic()
+        while True:
+            try:
+                return await self._answer(request, begin)
+            except (OSError, EOFError):
+                if time.monotonic() > self._measured.ends:
+                    return Over("the controller has ended")
+            self._reader = None
+            self._measured.broken_off += 1
+            await asyncio.sleep(random.uniform(0.5, 1.0) * FIRST_PAUSE_S)
+
+    async def _answer(self, request: Request, begin: float) -> Reply:
         if self._reader is None:
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port, limit=2**25)
         body = encode(request)
@@ -211,6 +220,7 @@ def shown(name: str, measured: Measured, seconds: float) -> tuple[float, float, 
         f"  requests, proposals and trials a second  {len(answers) / seconds:.0f} {rate:.1f} {trials / seconds:.1f}"
     )
     print(f"  answer: median, 99th percentile          {statistics.median(answers):.3f} s, {p99_s:.3f} s")
+    print(f"  connections that were broken off         {measured.broken_off}")
     print(f"  wait for a trial: mean, worst worker     {statistics.mean(waits):.3f} s, {max(waits):.3f} s")
     return rate, p99_s, max(waits)
 

@@ -55,7 +55,10 @@ def test_every_host_that_is_reached_is_left_and_the_others_are_remembered(
     session.unclean.update(("h1", "h2", "h3"))
     (note,) = asyncio.run(leave(session, [*HOSTS, HOSTS[0]]))
     command = f"{sys.executable} {RUN_PY} cleanup {RUN.uid} --config '/a folder'"
-    assert note == f"units of this run may be left on h2; once it is back: {command}"
+    assert (
+        note
+        == f"units and files of this run may be left on h2, in {tmp_path}/host; once it is back: {command}"
+    )
     assert runtime.removed == [("h1", RUN.uid), ("h3", RUN.uid)]
     assert session.unclean == {"h2"}
     assert "may be left on h2: " in log_lines.text and command not in log_lines.text
@@ -63,7 +66,10 @@ def test_every_host_that_is_reached_is_left_and_the_others_are_remembered(
     assert log_lines.text.count(command) == 1
     runtime.gone.update(("h1", "h3"))
     (note,) = asyncio.run(leave(session, HOSTS))
-    assert note == f"units of this run may be left on h[1-3]; once they are back: {command}"
+    assert (
+        note
+        == f"units and files of this run may be left on h[1-3], in {tmp_path}/host; once they are back: {command}"
+    )
     runtime.gone.clear()
     session.unclean.clear()
     session.unclean.add("h2")
@@ -77,6 +83,8 @@ def test_logs_that_were_not_collected_stay(tmp_path: Path) -> None:
     for round_folder in ("round1", "round2"):
         (logs / "case" / round_folder / "h1_noderank0").mkdir(parents=True)
         (logs / "case" / round_folder / "h1_noderank0" / "rank0.out.log").write_text("FINISHED")
+        (session.log_dir / "case" / round_folder).mkdir(parents=True)
+        (session.log_dir / "case" / round_folder / "round.json").write_text('{"hosts": ["h1"]}')
     (session.log_dir / "case" / "round1" / "h1_noderank0").mkdir(parents=True)
     asyncio.run(leave(session, HOSTS[:1]))
     assert [path.name for path in (logs / "case").iterdir()] == ["round2"]
@@ -87,3 +95,23 @@ def test_logs_that_were_not_collected_stay(tmp_path: Path) -> None:
     session.kept.clear()
     asyncio.run(leave(session, HOSTS[:1]))
     assert not Path(session.paths.run).exists()
+
+
+def test_of_an_attempt_that_was_set_aside_goes_what_is_of_no_later_one(tmp_path: Path) -> None:
+    """A node calls an attempt's folder after the round; only those that took part in a later one have that of it."""
+    session = session_of(tmp_path, FakeRuntime())
+    case = session.log_dir / "case"
+    for folder, hosts in (("round1.attempt1", '["h1", "h2"]'), ("round1", '["h3", "h2"]')):
+        (case / folder).mkdir(parents=True)
+        (case / folder / "round.json").write_text(f'{{"hosts": {hosts}}}')
+    left = Path(session.paths.logs) / "case" / "round1"
+    for node in ("h1_noderank0", "h2_noderank1"):  # of the later one h2's has not come
+        (case / "round1.attempt1" / node).mkdir()
+        (left / node).mkdir(parents=True)
+        (left / node / "rank0.out.log").touch()
+    record = (case / "round1" / "round.json").rename(session.log_dir / "record")
+    asyncio.run(leave(session, HOSTS[:2]))  # which hosts the later one had is not known
+    assert len(list(left.iterdir())) == 2
+    record.rename(case / "round1" / "round.json")
+    asyncio.run(leave(session, HOSTS[:2]))
+    assert [path.name for path in left.iterdir()] == ["h2_noderank1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,10 +11,12 @@ from typing import Any
 import pytest
 
 from run_benchmarks.origin import harness_of, origin_of
-from run_benchmarks.results.provenance import ClockOffset, Harness
+from run_benchmarks.results.folder import RoundKey
+from run_benchmarks.results.provenance import ClockOffset, Harness, Origin
+from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.stages.checks import Check, Status
-from tests.run_benchmarks.builders import make_case, make_nodes
+from tests.run_benchmarks.builders import make_case, make_nodes, observed
 
 
 def git(folder: Path, *words: str) -> str:
@@ -86,3 +89,18 @@ def test_what_the_preflight_measured_goes_with_each_round() -> None:
     assert origin.clock_offsets == {"h1": ClockOffset(0.7, 0.01)}
     assert origin.data == {"h1": "d1"}
     assert origin.image_digests == {"h1": ("toy@sha256:1",)}
+
+
+def test_of_a_round_that_is_taken_up_what_was_seen_before_its_ranks_started_counts() -> None:
+    before = Origin(
+        clock_offsets={"h1": ClockOffset(0.1, 0.01), "h2": ClockOffset(0.2, 0.01)},
+        data={"h1": "d1", "h2": "d1"},
+        image_digests={"h1": ("toy@sha256:1",)},
+    )
+    case = make_case()
+    seen = replace(observed(case), origin=before)
+    state = RoundState.taken_up(case, RoundSoFar(RoundKey(case.settings.name, 1), "train", seen=seen))
+    state.nodes = make_nodes()
+    now = Check("data", Status.OK, "", facts={"/data/toy": "altered since"})
+    session: Any = SimpleNamespace(harness=Harness(commit="c0ffee"), checks={"h1": [now]})
+    assert origin_of(session, state) == replace(before, harness=session.harness)

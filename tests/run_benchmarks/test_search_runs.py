@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from utils.search.events import Worker
 
 # Events of 410 s, which are said to have begun so long ago.
 LAUNCHER = f"""\
-import json, os, sys, time
+import hmac, json, os, sys, time
 from pathlib import Path
 
 lines, waits_for = LINES, WAITS_FOR
@@ -43,7 +44,9 @@ with (folder / "controller.out.log").open("a") as log:
         log.write("[PerfLog] " + json.dumps(event) + "\\n")
         log.flush()
     if is_broken:
-        log.write(f"RuntimeError: the disk of {{os.environ['{ROLES_TOKEN}']}} is broken\\n")
+        token = os.environ['{ROLES_TOKEN}']
+        of_worker = "1." + hmac.new(token.encode(), b"1", "sha256").hexdigest()
+        log.write(f"RuntimeError: the disk of {{token}} is broken; {{of_worker}} was told\\n")
         sys.exit(3)
 """
 BASE = 'case_kind = "measure"\nsearch_seconds = 600\nranks_per_worker = 1\n'
@@ -116,15 +119,13 @@ def test_a_controller_that_fails_ends_the_round_and_is_blamed(run: WholeRun) -> 
     assert result.failure is not None
     assert result.failure.failure_class is FailureClass.RANK_FAILED
     assert result.failure.message.startswith("the search's controller on node rank 0 ended with exit code 3")
-    assert "the disk of *** is broken" in result.failure.message
+    assert "the disk of *** is broken; *** was told" in result.failure.message
     assert result.failure.file.endswith("controller.out.log")
     assert result.figures["accuracy"].caveat.startswith("until the search was cut off")
-    token = (
-        next(iter((run.result).rglob("controller.out.log")))
-        .read_text()
-        .partition("the disk of ")[2]
-        .split()[0]
-    )
+    log = next(iter((run.result).rglob("controller.out.log"))).read_text()
+    said = re.search(r"the disk of (\S+) is broken; (\S+) was told", log)
+    assert said
     for path in run.result.rglob("*"):
         if path.is_file() and path.name != "controller.out.log":
-            assert token not in path.read_text(errors="replace"), path
+            text = path.read_text(errors="replace")
+            assert not any(token in text for token in said.groups()), path

@@ -122,6 +122,11 @@ class WholeRun:
         units = self.host / "units"
         return [path.name for path in units.iterdir()] if units.is_dir() else []
 
+    def files_left(self) -> list[str]:
+        """What is there of any run on the host, but the code, which later runs use."""
+        patterns = ("units/*", "runs/*", "pip/*", "copy-*")
+        return [str(path.relative_to(self.host)) for pattern in patterns for path in self.host.glob(pattern)]
+
 
 def make_whole_run(folder: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> WholeRun:
     """A run of one case with one rank on this machine that converges."""

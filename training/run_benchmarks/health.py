@@ -51,12 +51,15 @@ def unhealthy(checks: Mapping[str, list[Check]]) -> Failure | None:
 
 
 def _is_of_all(name: str, checks: Mapping[str, list[Check]]) -> bool:
-    """Whether all hosts failed this check alike, of what the configuration names: other hosts would fail it, too."""
+    """Whether all hosts failed this check alike, of what the configuration names: other hosts would fail it, too.
+
+    One host alone shows that of no other: it may be the only one that lacks a mount.
+    """
     failed = [check for _, check in with_status(checks, Status.ERROR) if check.name == name]
     of_hosts = zip(checks, failed, strict=False)
     return (
         name in BY_CONFIGURATION
-        and len(failed) == len(checks)
+        and len(failed) == len(checks) > 1
         and len({general(check.detail, host) for host, check in of_hosts}) == 1
     )
 

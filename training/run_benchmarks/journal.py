@@ -96,6 +96,12 @@ def is_held(path: Path) -> bool | None:
     return False
 
 
+def nodes_of_run(journal: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The hosts that a scheduler had granted, by the entries `acquired`."""
+    granted = (entry.get("hosts") for entry in journal if entry.get("event") == "acquired")
+    return sorted({str(host) for hosts in granted if isinstance(hosts, list) for host in hosts})
+
+
 def kept_folders(journal: Sequence[Mapping[str, Any]]) -> frozenset[str]:
     """The node folders that stay on their hosts, by the entries `kept` and `collected`."""
     kept: set[str] = set()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import glob
-from collections.abc import Iterable
+import shlex
+from collections.abc import Collection, Iterable
 
+from run_benchmarks.collected import collected
 from run_benchmarks.commands import run_command
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import UNITS, Node, unit_name
@@ -43,13 +44,33 @@ async def leave(session: Session, hosts: Iterable[Host], *, is_last: bool = Fals
     failed = errors_of(await on_all(list(by_name), leave_one))
     errors = {name: error for name, error in failed.items() if by_name[name].transport.keeps}
     session.unclean.difference_update(by_name.keys() - errors.keys())
-    remove = run_command("cleanup", session.run.uid, *session.plan.options)
     for names, why in alike({name: str(error).removeprefix(f"{name}: ") for name, error in errors.items()}):
         LOGGER.log("DEBUG" if is_last else "WARNING", f"units of this run may be left on {names}: {why}")
-    if not errors:
+    return _note_on(session, errors, is_last=is_last)
+
+
+def removal_script(session: Session) -> str:
+    """The same as a shell script for a host, but for the run's folder: its logs may be all there is of the round."""
+    folders = shlex.join(left_folders_argv(session.paths.work, session.run.uid))
+    return f"{session.runtime.removal_script(session.run.uid)}{folders}\n"
+
+
+async def leave_once_more(session: Session) -> list[str]:
+    """Leave those hosts that were taken away before that could be done; a note of those where it cannot be yet."""
+    gone = sorted(session.unclean - {host.name for host in session.allocator.standing})
+    async with session.allocator.revisit(gone) as hosts:
+        await leave(session, hosts)
+    return _note_on(session, [name for name in gone if name in session.unclean], is_last=True)
+
+
+def _note_on(session: Session, names: Collection[str], *, is_last: bool) -> list[str]:
+    """A note of hosts where something may be left, if there are any."""
+    if not names:
         return []
-    left, back = fold(errors), "they are" if len(errors) > 1 else "it is"
-    note = f"units of this run may be left on {left}; once {back} back: {remove}"
+    remove = run_command("cleanup", session.run.uid, *session.plan.options)
+    back = "they are" if len(names) > 1 else "it is"
+    where = f"{fold(names)}, in {session.paths.work}"
+    note = f"units and files of this run may be left on {where}; once {back} back: {remove}"
     if is_last:
         LOGGER.warning(note)
     return [note]
@@ -72,9 +93,8 @@ async def forget_attempt(session: Session, host: Host, node: Node) -> None:
 
 async def _remove_folder(session: Session, host: Host) -> None:
     """Node folders that were collected are spares; one of which something was not is all there is, and stays."""
-    here = session.log_dir.glob(f"*/round*/{glob.escape(host.name)}_noderank*")
-    folders = [folder.relative_to(session.log_dir).as_posix() for folder in here]
-    spares = [f"{session.paths.logs}/{folder}" for folder in folders if folder not in session.kept]
+    here = collected(session.log_dir, host.name, session.kept)
+    spares = [f"{session.paths.logs}/{folder}" for folder in here]
     try:
         await checked(host.transport, remove_argv(session.paths, spares), timeout=TIMEOUT_S)
     except FlagPerfError as error:

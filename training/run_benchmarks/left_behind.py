@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
+from run_benchmarks.collected import collected
 from run_benchmarks.hosts.kubernetes.allocator import KubernetesHosts
 from run_benchmarks.hosts.slurm.holder import job_name
 from run_benchmarks.hosts.slurm.jobs import RUNNING, Slurm
+from run_benchmarks.hosts.slurm.visit import visited
 from run_benchmarks.images.pip_handover import run_of_pip_folder
-from run_benchmarks.journal import is_held
-from run_benchmarks.names import COPY_NAME, JOURNAL, LABEL_RUN, RUN_UID, run_of, work_folder
+from run_benchmarks.journal import is_held, kept_folders, nodes_of_run
+from run_benchmarks.names import (
+    COPY_NAME,
+    JOURNAL,
+    LABEL_RUN,
+    RUN_UID,
+    RunId,
+    host_paths,
+    run_of,
+    work_folder,
+)
 from run_benchmarks.plan.kubernetes import KubernetesSettings
 from run_benchmarks.plan.records import ClusterSettings, RunSettings
+from run_benchmarks.plan.slurm import SlurmSettings
 from run_benchmarks.results.controller import lost_controller
 from run_benchmarks.results.find import has_uid
-from run_benchmarks.results.folder import open_folder
+from run_benchmarks.results.folder import RunFolder, open_folder
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import UnitState
 from run_benchmarks.stages.fan_out import on_all
-from run_benchmarks.stages.run_folder import left_folders_argv
+from run_benchmarks.stages.run_folder import left_folders_argv, remove_argv
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport, checked
 from run_benchmarks.transports.kubectl.client import Kubectl
+from run_benchmarks.transports.srun import SrunTransport
 from run_benchmarks.unused import Held, Item, Needs, held_by, remove_items
 from utils.errors import FlagPerfError
 
 T = TypeVar("T")
-QUICK_S = 60.0
+QUICK_S, REMOVING_S = 60.0, 600.0
 SLURM = "Slurm"  # in the place of a host
 # $0: a folder that need not be there.
 LIST_FOLDERS = '[ ! -d "$0" ] || exec find "$0" -mindepth 1 -maxdepth 1 -type d'
@@ -62,6 +76,14 @@ class Leftovers:
 
 
 @dataclass(frozen=True)
+class Removed:
+    """What was removed of a run from a host. logs: the folder of those that are nowhere else, and stay; or empty."""
+
+    names: tuple[str, ...]
+    logs: str = ""
+
+
+@dataclass(frozen=True)
 class Survey:
     """What hosts hold of any run: host -> run -> what it has there, or why the host did not answer.
 
@@ -90,12 +112,15 @@ class Survey:
 
 async def survey(cluster: ClusterSettings, run: RunSettings, needs: Needs | None = None) -> Survey:
     """Look on every host; where `needs` are given, also at what nobody may need any more."""
-    if cluster.slurm and not cluster.slurm.inside:
-        return Survey({SLURM: await _jobs()}, "this user's jobs in the queue")
     if cluster.kubernetes:
         return Survey({cluster.scheduler: await _pods(cluster.kubernetes)}, "pods of runs in the namespace")
     runtime, work = open_runtime(run), work_folder(run)
     pip, runs = f"{work}/pip", f"{work}/runs"
+    places = f"{runtime.units_seen}; {pip}; {runs}; {work}/copy-*"
+    if cluster.slurm and not cluster.slurm.inside:
+        return Survey(
+            {SLURM: await _jobs()}, f"this user's jobs in the queue; on the nodes of a run {places}"
+        )
     held: dict[str, Held] = {}
 
     async def look(transport: Transport) -> dict[str, Leftovers]:
@@ -113,33 +138,69 @@ async def survey(cluster: ClusterSettings, run: RunSettings, needs: Needs | None
         for host, of_host in held.items()
         if needs
     }
-    return Survey(hosts, f"{runtime.units_seen}; {pip}; {runs}; {work}/copy-*", kept)
+    return Survey(hosts, places, kept)
 
 
 async def remove_run(
     cluster: ClusterSettings, run: RunSettings, uid: str
-) -> Mapping[str, tuple[str, ...] | FlagPerfError]:
-    """Remove the units of one run from every host: host -> their names, or why it failed.
+) -> Mapping[str, Removed | FlagPerfError]:
+    """Remove the units of one run from every host: host -> what there was, or why it failed.
 
-    With them go the pip settings of its builds, which may hold credentials, and copies of files. Logs that were never
-    collected stay.
+    With them go the pip settings of its builds, which may hold credentials, copies of files, and logs that are in its
+    result folder. Other logs stay.
     """
-    if cluster.slurm and not cluster.slurm.inside:
-        left = (await _jobs()).get(uid, Leftovers())
-        await Slurm().cancel(job_name(uid))
-        return {SLURM: tuple(unit.name for unit in left.units)}
     if cluster.kubernetes:
         left = (await _pods(cluster.kubernetes)).get(uid, Leftovers())
         await KubernetesHosts(cluster.kubernetes, uid).close()
-        return {cluster.scheduler: tuple(unit.name for unit in left.units)}
-    runtime = open_runtime(run)
+        return {cluster.scheduler: Removed(tuple(unit.name for unit in left.units))}
+    runtime, paths = open_runtime(run), host_paths(run, RunId(uid.partition("-")[0], uid, ""), "")
+    folder = _results_of(uid, run.log_path)
 
-    async def remove(transport: Transport) -> tuple[str, ...]:
+    async def remove(transport: Transport) -> Removed:
         removed = await runtime.remove_all(transport, uid, grace_s=5)
-        await checked(transport, left_folders_argv(work_folder(run), uid), timeout=QUICK_S)
-        return removed
+        await checked(transport, left_folders_argv(paths.work, uid), timeout=QUICK_S)
+        if folder:
+            names = collected(folder.path, transport.host, kept_folders(folder.journal))
+            spares = [f"{paths.logs}/{name}" for name in names]
+            await checked(transport, remove_argv(paths, spares), timeout=REMOVING_S)
+        runs = await _folders(transport, f"{paths.work}/runs")
+        return Removed(removed, paths.run if paths.run in runs else "")
 
+    if cluster.slurm and not cluster.slurm.inside:
+        return await _remove_by_slurm(cluster.slurm, uid, folder, remove)
     return await _on_hosts(cluster, remove)
+
+
+async def _remove_by_slurm(
+    settings: SlurmSettings,
+    uid: str,
+    folder: RunFolder | None,
+    remove: Callable[[Transport], Awaitable[Removed]],
+) -> dict[str, Removed | FlagPerfError]:
+    """Cancel the run's jobs, and remove what it left on the nodes that its journal names."""
+    left = (await _jobs()).get(uid, Leftovers())
+    await Slurm().end(job_name(uid))
+    removed: dict[str, Removed | FlagPerfError] = {SLURM: Removed(tuple(unit.name for unit in left.units))}
+    if folder is None:
+        message, remedy = "not known, as its results are not here", "name where they are with --log-path"
+        return removed | {"nodes of the run": FlagPerfError(message, remedy=remedy)}
+    async with visited(Slurm(), settings, uid, nodes_of_run(folder.journal), SrunTransport) as hosts:
+
+        async def visit(node: str) -> Removed:
+            host = hosts[node]
+            if isinstance(host, FlagPerfError):
+                raise host
+            return await remove(host.transport)
+
+        return removed | await on_all(list(hosts), visit)
+
+
+def _results_of(uid: str, log_path: Path) -> RunFolder | None:
+    """The result folder of a run, if it is on this machine."""
+    folder = log_path / uid.partition("-")[0]
+    with suppress(FlagPerfError):
+        return open_folder(folder) if has_uid(folder, uid) else None
+    return None
 
 
 async def remove_unused(

@@ -33,16 +33,23 @@ def harness_of(training_dir: Path, tree_digest: str) -> Harness:
 
 
 def origin_of(session: Session, state: RoundState) -> Origin:
-    """What was seen of a round: by the preflight of its hosts, and while it got its image."""
+    """What was seen of a round: by the preflight of its hosts, and while it got its image.
+
+    Of one that was taken up what was seen before its ranks started counts, and not what its hosts are like now.
+    """
     hosts, folder = [node.host for node in state.nodes], state.case.settings.data_dir_host
     facts = {host: {check.name: check.facts for check in session.checks.get(host, ())} for host in hosts}
     clocks = {host: of_host.get(clock.__name__) for host, of_host in facts.items()}
     manifests = {host: of_host.get(data.__name__, {}).get(folder) for host, of_host in facts.items()}
+    offsets = {host: parsed(ClockOffset, fact, host) for host, fact in clocks.items() if fact}
+    data_now = {host: str(digest) for host, digest in manifests.items() if digest}
+    digests_now = {host: digests for host, digests in state.image_digests.items() if digests}
+    before = state.origin
     return Origin(
         harness=session.harness,
-        clock_offsets={host: parsed(ClockOffset, fact, host) for host, fact in clocks.items() if fact},
-        data={host: str(digest) for host, digest in manifests.items() if digest},
-        image_digests={host: digests for host, digests in state.image_digests.items() if digests},
+        clock_offsets={**offsets, **before.clock_offsets},
+        data={**data_now, **before.data},
+        image_digests={**digests_now, **before.image_digests},
     )
 
 

@@ -19,7 +19,7 @@ from run_benchmarks.health import report_health, unhealthy
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.hosts.granted import Tenure
 from run_benchmarks.judging import judge_round
-from run_benchmarks.leaving import forget_attempt, leave
+from run_benchmarks.leaving import forget_attempt, leave, removal_script
 from run_benchmarks.names import Node, nodes_of
 from run_benchmarks.origin import origin_of
 from run_benchmarks.plan.host_ranges import alike
@@ -29,7 +29,7 @@ from run_benchmarks.results.round_result import Observation, RoundResult, bounde
 from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round_clocks import read_begin
 from run_benchmarks.round_end import RoundEnd
-from run_benchmarks.round_hosts import granted, unless_taken_away
+from run_benchmarks.round_hosts import granted, revisited, unless_taken_away
 from run_benchmarks.round_image import provide_image
 from run_benchmarks.round_meters import start_meters
 from run_benchmarks.round_state import RoundState, has_record, write_observation
@@ -72,6 +72,7 @@ class Round:
         self.hosts: tuple[Host, ...] = ()  # by node rank
         self.tenure: Tenure | None = None
         self._begin = now()
+        self._is_taken_away = False
         self._is_anew = begun is not None and begun.seen is None
         if begun and begun.seen:
             self.state = RoundState.taken_up(case, begun)
@@ -98,8 +99,7 @@ class Round:
                 await unless_interrupted(session.interrupt, self._train(held))
         except StageFailed as stopped:
             state.failure = stopped.failure
-            if isinstance(stopped, TakenAway) and stopped.is_over:
-                state.lost.update(host.name for host in self.hosts)
+            self._is_taken_away = isinstance(stopped, TakenAway) and stopped.is_over
         except Interrupted:
             state.failure = interrupted(state.stage, session.interrupt.by)
         except Exception as error:
@@ -166,6 +166,10 @@ class Round:
     async def _finish(self, held: AsyncExitStack) -> None:
         """Stop what still runs, bring the logs home, remove the units, give the hosts back: on every path out."""
         with self._stage(Stage.COLLECT):
+            if self._is_taken_away:
+                with self._noted():
+                    visits = revisited(self.session, self.state, self.hosts, held)
+                    self.hosts = await unless_broken_off(visits)
             for step in RoundEnd(self.session, self.state, self.hosts).steps():
                 await self._in_any_case(step())
         self.state.time_s = now() - self._begin
@@ -239,7 +243,7 @@ class Round:
             self._begin = now()  # waiting in a queue is not the round's time
         await self._note_tenure()
         if self.tenure:
-            self.tenure.at_end(self.session.runtime.removal_script(self.session.run.uid))
+            self.tenure.at_end(removal_script(self.session))
         self._record("acquired", hosts=names, **({"job": state.allocation.job} if state.allocation else {}))
         self.session.display.round_started(state.nodes, state.training)
 
@@ -290,11 +294,7 @@ class Round:
     async def _give_back(self, held: AsyncExitStack) -> None:
         try:
             await in_time(held.aclose(), GIVE_BACK_TIMEOUT_S)
-        except asyncio.TimeoutError as error:
-            self._note_kept(str(error))
         except Exception as error:  # what the round measured stands all the same
-            log_traceback(Stage.CLEAN_UP, error)
-            self._note_kept(str(error))
-
-    def _note_kept(self, why: str) -> None:
-        self.state.warn(f"the hosts could not be given back: {why}")
+            if not isinstance(error, asyncio.TimeoutError):
+                log_traceback(Stage.CLEAN_UP, error)
+            self.state.warn(f"the hosts could not be given back: {error}")

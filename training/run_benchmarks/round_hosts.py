@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from run_benchmarks.failures import StageFailed, TakenAway, failure_on
-from run_benchmarks.hosts.base import Allocation, AllocationError, Allocator
+from run_benchmarks.hosts.base import Allocation, AllocationError, Allocator, Host
 from run_benchmarks.hosts.granted import AllocationEnd, Tenure
+from run_benchmarks.names import nodes_of
 from run_benchmarks.plan.records import CasePlan
-from run_benchmarks.session import result_of
+from run_benchmarks.round_state import RoundState
+from run_benchmarks.session import Session, result_of
 from utils.records import Stage, Verdict
 
 T = TypeVar("T")
@@ -35,6 +37,25 @@ async def granted(allocator: Allocator, case: CasePlan, held: AsyncExitStack) ->
         message = f"hosts granted: {len(allocation.hosts)}, nodes of the case: {case.settings.nnodes}"
         raise StageFailed(failure_on("", Stage.ACQUIRE, AllocationError(message)))
     return allocation
+
+
+async def revisited(
+    session: Session, state: RoundState, hosts: Sequence[Host], held: AsyncExitStack
+) -> tuple[Host, ...]:
+    """A round's hosts after they were taken away: those that can be had again are in reach until `held` is closed.
+
+    Args:
+        hosts: none where the round was taken up after that.
+    """
+    names = state.case.hosts
+    session.unclean.update(names)
+    again = await held.enter_async_context(session.allocator.revisit(names))
+    by_name = {host.name: host for host in (*hosts, *again)}
+    state.lost = state.lost.union(names) - {host.name for host in again}
+    if by_name.keys() < set(names):
+        return ()
+    state.nodes = state.nodes or nodes_of(state.case, state.number)
+    return tuple(by_name[name] for name in names)
 
 
 async def unless_taken_away(

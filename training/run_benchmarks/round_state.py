@@ -21,8 +21,10 @@ from run_benchmarks.results.judge import judge
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.provenance import Origin
 from run_benchmarks.results.round_result import Attempt, Observation, RoundResult, write_json
+from run_benchmarks.results.search.places import Places
 from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.run_log import LOGGER
+from run_benchmarks.search_state import SearchState
 from run_benchmarks.stages.file_systems import FileSystems
 from run_benchmarks.stages.watch import Outcome
 from run_benchmarks.training_state import TrainingState
@@ -47,6 +49,7 @@ class RoundState:
     clocks: by node rank; none before the launch. meters: what reads those outside the nodes.
     allocation: the scheduler's job that the hosts are of.
     file_systems: which of the hosts see one work folder, as far as that is known.
+    origin: what a controller that died saw of where the round comes from.
     """
 
     case: CasePlan
@@ -74,8 +77,13 @@ class RoundState:
     clocks: tuple[NodeClock, ...] = ()
     meters: MeterReadings | None = None
     allocation: GrantedJob | None = None
-    training: TrainingState = field(default_factory=TrainingState)
+    training: TrainingState = field(init=False)
     file_systems: FileSystems = field(default_factory=FileSystems)
+    origin: Origin = field(default_factory=Origin)
+
+    def __post_init__(self) -> None:
+        """What is followed of the round is bounded by its plan."""
+        self.training = TrainingState(search=SearchState(Places.of(self.case).workers))
 
     @classmethod
     def taken_up(cls, case: CasePlan, so_far: RoundSoFar) -> RoundState:
@@ -92,7 +100,7 @@ class RoundState:
             times=dict(times),
             tag=seen.image,
             images=dict(seen.images),
-            image_digests=dict(seen.origin.image_digests) if seen.origin else {},
+            origin=seen.origin or Origin(),
             notes=[*seen.notes],
             lost=set(seen.lost),
             tree=seen.tree,

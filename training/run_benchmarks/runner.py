@@ -18,7 +18,7 @@ from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.full_disk import FULL, is_full
 from run_benchmarks.health import check_standing_hosts, refusal_of, report_health
 from run_benchmarks.interruption import interruptible
-from run_benchmarks.leaving import leave
+from run_benchmarks.leaving import leave, leave_once_more
 from run_benchmarks.names import RunId, new_run_id
 from run_benchmarks.origin import harness_of
 from run_benchmarks.plan.as_dict import plan_as_dict
@@ -254,6 +254,8 @@ async def _leave_hosts(session: Session) -> list[str]:
         notes += await unless_broken_off(leave(session, unclean, is_last=True))
     with _noted("the hosts could not be let go of", notes):
         await in_time(session.allocator.close(), CLOSE_TIMEOUT_S)
+    with _noted("hosts that were taken away could not be cleaned up", notes):
+        notes += await unless_broken_off(leave_once_more(session))
     return notes
 
 

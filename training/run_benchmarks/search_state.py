@@ -10,7 +10,7 @@ from run_benchmarks.reading import parsed
 from utils.errors import FlagPerfError
 from utils.events import Event
 from utils.search.account import Account
-from utils.search.events import RECORDS
+from utils.search.events import MOST_EVENTS, RECORDS, Worker
 
 TERA = 1e12
 
@@ -45,17 +45,22 @@ class SearchNow:
 
 
 class SearchState:
-    """Takes the events of a search's controller; anything else in its log is passed over."""
+    """Takes the events of a search's controller; anything else in its log is passed over.
 
-    def __init__(self) -> None:
-        self.account = Account()
+    most_workers: the plan's; what is said of further ones, which no launcher has started, is passed over too.
+    """
+
+    def __init__(self, most_workers: int = MOST_EVENTS) -> None:
+        self.account, self.most_workers = Account(), most_workers
 
     def take(self, event: Event) -> None:
         """The next event of the controller's log."""
         kind = RECORDS.get(event.name)
         if kind:
             with suppress(FlagPerfError):  # who judges the log says what is wrong with it
-                self.account.take(parsed(kind, event.value, event.name))
+                record = parsed(kind, event.value, event.name)
+                if not isinstance(record, Worker) or record.worker < self.most_workers:
+                    self.account.take(record)
 
     def now(self) -> SearchNow | None:
         """What it has come to; None before its controller has said anything."""

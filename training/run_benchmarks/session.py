@@ -21,6 +21,7 @@ from run_benchmarks.journal import Journal
 from run_benchmarks.names import JOURNAL, HostPaths, RunId, host_paths
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.results.provenance import Harness
+from run_benchmarks.results.search.places import Places
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import Check
@@ -28,6 +29,7 @@ from run_benchmarks.stages.tree import Tree, tree_of
 from run_benchmarks.transports import LOCALHOST
 from run_benchmarks.transports.base import Transport
 from run_benchmarks.transports.local import LocalTransport
+from utils.roles import worker_token
 
 T = TypeVar("T")
 CANCEL_GRACE_S = 5.0
@@ -98,8 +100,10 @@ def open_session(
     """
     tree = tree_of(plan)
     token = token_urlsafe(32) if any(case.roles for case in plan.cases) else ""
-    if token:  # what a task says may hold it
-        plan = replace(plan, secrets=replace(plan.secrets, held=plan.secrets.held | {token}))
+    if token:  # what a task says may hold it, or one that its launcher made of it
+        most = max(Places.of(case).workers for case in plan.cases if case.roles)
+        made_of_it = [worker_token(token, worker) for worker in range(most)]
+        plan = replace(plan, secrets=plan.secrets.and_those([token, *made_of_it]))
     return Session(
         plan=plan,
         run=run,

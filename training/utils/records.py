@@ -112,7 +112,7 @@ class FailureClass(_Word):
     )
     HOSTS_NOT_PREPARED = (
         "hosts_not_prepared",
-        "all hosts that the round was granted failed the preflight alike, by what the configuration names",
+        "all of several hosts that the round was granted failed the preflight alike, by what the configuration names",
     )
     DATA_ALTERED = ("data_altered", "a case's data on a host are not what their manifest says")
     IMAGE_NOT_BUILT = ("image_not_built", "building failed")

@@ -47,7 +47,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 def free(worker: int = 0, **changed: Any) -> NextTrial:
-    return NextTrial(**who(worker), **{"waited_s": 0.0, **changed})
+    return NextTrial(**{**who(worker), "waited_s": 0.0, **changed})
 
 
 def test_a_trial_is_told_of_epoch_by_epoch(engine: Bench) -> None:
@@ -192,6 +192,21 @@ def test_a_worker_that_is_started_anew_takes_over_at_once(engine: Bench) -> None
     assert engine.events("TRIAL_END")[0].value["state"] == "lost"
     assert engine.refused(beat(0))[0] == 409
     assert engine.refused(register(0))[0] == 409  # the earlier start does not come back
+
+
+def test_workers_of_another_launcher_take_over_once_the_controller_has_started_anew(engine: Bench) -> None:
+    engine.joined(1)
+    trial = engine.trial(0)
+    engine.ledger.close()
+    engine.start()
+    engine.send(beat(1))
+    assert isinstance(engine.send(register(0, session="f" * 32)), Settled)
+    states = [event.value["state"] for event in engine.events("WORKER") if event.value["worker"] == 0]
+    assert states == ["joined", "lost", "joined"]
+    again = engine.send(free(0, session="f" * 32))
+    assert isinstance(again, Trial) and (again.trial, again.attempt) == (trial.trial, 2)
+    assert engine.refused(beat(0))[0] == 409  # the earlier launcher's has come too late
+    assert engine.refused(register(1, session="e" * 32))[0] == 409  # that one has been heard of
 
 
 def test_waiting_of_lost_and_restarted_sessions_stays_in_the_sum(engine: Bench) -> None:

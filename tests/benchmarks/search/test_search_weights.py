@@ -74,9 +74,24 @@ def test_what_the_earlier_round_stored_is_had_where_there_is_nothing_newer(tmp_p
         WeightExchange(place).put(2, b"new")
         assert [WeightExchange(place).get(trial) for trial in (1, 2, 3, 4)] == [b"old", b"new", None, None]
     assert (earlier / "2.safetensors").read_bytes() == b"old"
-    assert names(tmp_path / "weights") == ["2.safetensors"]
-    with served(tmp_path / "weights", tmp_path / "gone") as place:
+    assert names(tmp_path / "weights") == ["1.safetensors", "2.safetensors"]
+    with served(tmp_path / "third", tmp_path / "weights") as place:
+        assert WeightExchange(place).get(1) == b"old", "as it was asked for in the round before"
+    with served(tmp_path / "fourth", tmp_path / "gone") as place:
         assert WeightExchange(place).get(1) is None
+
+
+def test_what_cannot_be_kept_of_the_earlier_round_is_had_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = tmp_path / "earlier"
+    with served(earlier) as place:
+        WeightExchange(place).put(1, b"old")
+    full = shutil.disk_usage(tmp_path)._replace(total=2**40, free=0)
+    monkeypatch.setattr(weights.shutil, "disk_usage", lambda _: full)
+    with served(tmp_path / "weights", earlier) as place:
+        assert WeightExchange(place).get(1) == b"old"
+    assert names(tmp_path / "weights") == []
 
 
 def test_the_oldest_trials_weights_are_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,6 +121,33 @@ def test_the_last_room_of_a_disk_is_not_for_weights(tmp_path: Path, monkeypatch:
             monkeypatch.setattr(weights.shutil, "disk_usage", lambda _, full=full: full)
             WeightExchange(place).put(1 + (free < 2**32), b"x")
             assert names(tmp_path / "weights") == expected
+
+
+def test_weights_on_their_way_give_way_where_the_disk_fills_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    folder = tmp_path / "weights"
+
+    def filled_by_others(_: int) -> object:
+        (partial,) = folder.glob(".partial-*")
+        return usage._replace(total=2**40, free=2**34 - 2**33 * (partial.stat().st_size > 2**20))
+
+    monkeypatch.setattr(weights, "LEFT_FREE", 2**34)
+    monkeypatch.setattr(weights.shutil, "disk_usage", filled_by_others)
+    with served(folder) as place:
+        WeightExchange(place).put(1, bytes(2**24))
+        assert names(folder) == []
+        WeightExchange(place).put(2, b"x")
+    assert "weights of trial 1: PUT" in capsys.readouterr().out
+    assert names(folder) == ["2.safetensors"]
+
+
+def test_what_a_killed_controller_was_being_sent_does_not_stay(tmp_path: Path) -> None:
+    (tmp_path / ".partial-a1").write_bytes(b"x")
+    (tmp_path / "1.safetensors").write_bytes(b"y")
+    WeightStore(tmp_path)
+    assert names(tmp_path) == ["1.safetensors"]
 
 
 def test_an_answer_without_end_is_not_taken(

@@ -11,7 +11,9 @@ from run_benchmarks.display.lines import PlainLines
 from run_benchmarks.display.node_rows import node_rows
 from run_benchmarks.display.search import news_of, numbers_of_search, search_line
 from run_benchmarks.history.live import courses
+from run_benchmarks.round_state import RoundState
 from run_benchmarks.search_state import SearchState
+from tests.run_benchmarks.builders import make_case
 from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.display.rounds import round_of
 from tests.search_log import end, epoch, start, two_trials, worker
@@ -67,6 +69,15 @@ def test_what_is_none_of_its_events_is_passed_over() -> None:
     state.take(Event("WHATEVER", {}))
     assert state.now() == before
     assert news_of(Event("WORKER", {"worker": "?"})) == ""
+
+
+def test_workers_that_are_none_of_the_plans_are_not_counted() -> None:
+    state = RoundState(make_case(["h1", "h2"]), 1, "").training.search
+    for record in (start(), *(worker(0.0, number) for number in range(5))):
+        state.take(event_of(record, 1))
+    now = state.now()
+    assert now is not None
+    assert (now.workers, now.planned, len(state.account.workers)) == (2, 2, 2)
 
 
 def test_workers_that_come_and_go_and_trials_that_fail_are_told_at_once(log_lines: LogLines) -> None:

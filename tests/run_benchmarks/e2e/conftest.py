@@ -10,6 +10,7 @@ import pytest
 from tests.lab.fixtures import LabFactory
 from tests.lab.lab import Lab
 from tests.run_benchmarks.e2e.harness import Bench
+from tests.run_benchmarks.e2e.searching import make_search_image
 from tests.run_benchmarks.e2e.setup import BASE_IMAGE, DATA_ROOT, machine_plan, make_data, make_image
 
 
@@ -24,6 +25,12 @@ def image(data: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The cpu vendor's image, on this machine's engine."""
     folder = tmp_path_factory.mktemp("image")
     return make_image(machine_plan(folder / "config", data), folder)
+
+
+@pytest.fixture(scope="session")
+def search_image(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The image of a search, likewise."""
+    return make_search_image(tmp_path_factory.mktemp("search_image"))
 
 
 @pytest.fixture

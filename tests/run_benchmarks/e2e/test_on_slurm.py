@@ -11,11 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.run_benchmarks.e2e.harness import ENDLESS, QUICK, Bench, ending
+from tests.run_benchmarks.e2e.setup import demo_data
 from tests.run_benchmarks.process_table import pids_with
 from tests.slurm.fixtures import need_slurm, speak_to
 from tests.slurm.slurm import Slurm
+from utils.events import parse_line
+from utils.search.events import CONTROLLER_LOG, SearchEvent
 
 CASE = "bert:pytorch:cpu:2:1:1"
+SEARCH = "search:pytorch:cpu:2:1:1"
+TRIALS = 4  # it ends by these, and not by time
 
 
 class OnNetwork(Slurm):
@@ -51,10 +56,10 @@ def run(
     return run
 
 
-def on_nodes(run: Bench, data: Path, runtime: str) -> None:
+def on_nodes(run: Bench, data: Path, runtime: str, case: str = CASE) -> None:
     """Set the run up for a runtime."""
     run.test(
-        CASES={CASE: str(data)},
+        CASES={case: str(data)},
         RUNTIME=runtime,
         PROCESS_PYTHON=sys.executable,
         FLAGPERF_PATH_HOST=str(run.folder / "work"),
@@ -87,6 +92,26 @@ def test_two_nodes_that_slurm_grants_train_to_the_target(
     assert result["allocation"]["nodes"] == ["n1", "n2"]
     nothing_is_left(two_nodes, ended.uid())
     assert not list((run.folder / "work" / ".flagperf").glob(f"*/*{ended.uid()}*"))
+
+
+def test_the_workers_of_a_search_are_nodes_that_slurm_grants(two_nodes: Slurm, run: Bench) -> None:
+    config = run.training / "cpu" / "search-pytorch" / "config" / "config_cpux2x1.py"
+    patient = "search_seconds = 1200\nlost_after_seconds = 600"
+    config.write_text(f"{config.read_text()}\n{patient}\nmax_trials = {TRIALS}\n")
+    on_nodes(run, demo_data("search"), "process", SEARCH)
+
+    ended = run.run()
+
+    assert ended.code == 0, ended.output
+    (result,) = ended.rounds()
+    assert (result["verdict"], result["hosts"]) == ("MEASURED", ["n1", "n2"])
+    assert result["figures"]["trials"]["value"] == TRIALS
+    assert ended.folder is not None
+    log = (ended.folder / SEARCH / "round1" / "n1_noderank0" / CONTROLLER_LOG).read_text()
+    events = [event for event in map(parse_line, log.splitlines()) if event]
+    done = [event.value for event in events if event.name == SearchEvent.TRIAL_END.value]
+    assert {value["worker"] for value in done if value["state"] == "done"} == {0, 1}
+    nothing_is_left(two_nodes, ended.uid())
 
 
 def test_a_job_that_is_cancelled_takes_its_containers_with_it(

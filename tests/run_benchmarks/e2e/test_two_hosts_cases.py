@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.lab.lab import Lab
 from tests.run_benchmarks.e2e.harness import ALONE, Bench, containers
-from tests.run_benchmarks.e2e.setup import DATA_ROOT, TRAINING, one_at_a_time
+from tests.run_benchmarks.e2e.setup import demo_data
 
 # A few steps and a target that an untrained model nearly meets.
 QUICK: dict[str, dict[str, Any]] = {
     "glm": {**ALONE, "target": 0.05, "max_steps": 60, "eval_interval_samples": 320, "init_evaluation": False},
     "cpm": {**ALONE, "target": 0.2, "max_steps": 60, "eval_interval_samples": 640},
 }
-
-
-def demo_data(model: str) -> Path:
-    """The demo's data, by the real preparation; kept between test sessions while what makes them is the same."""
-    folders = (TRAINING / "benchmarks" / model, TRAINING / "benchmarks" / "common")
-    files = sorted(path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".xz"))
-    makers = (path for path in files if "pytorch" not in path.parts)  # what trains on them does not make them
-    made_by = hashlib.sha256(b"".join(path.read_bytes() for path in makers)).hexdigest()
-    out = DATA_ROOT / f"{model}_demo_{made_by[:12]}"
-    with one_at_a_time(out.name):
-        if (out / "manifest.json").is_file():
-            return out
-        command = (sys.executable, "-m", f"benchmarks.{model}.prepare", "--demo", "--out", str(out))
-        subprocess.run(command, cwd=TRAINING, check=True, capture_output=True, text=True)
-    return out
 
 
 @pytest.mark.parametrize("model", QUICK)

@@ -8,11 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.lab.lab import Lab
-from tests.run_benchmarks.e2e.conftest import bench, data, image, two_hosts
+from tests.run_benchmarks.e2e.conftest import bench, data, image, search_image, two_hosts
 from tests.run_benchmarks.e2e.harness import Bench
 from tests.run_benchmarks.faults.pairs import Pair
 
-__all__ = ["bench", "data", "image", "pair", "two_hosts"]  # pytest takes the fixtures by their names here
+__all__ = [
+    "bench",
+    "data",
+    "image",
+    "pair",
+    "search_image",
+    "two_hosts",
+]  # pytest takes the fixtures by their names here
 
 
 @pytest.fixture

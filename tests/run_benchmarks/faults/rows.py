@@ -42,6 +42,7 @@ BEFORE0, BEFORE1, BEFORE = "node 0, before", "node 1, before", "both nodes, befo
 HERE = "controller, all on one machine"
 WHOLE, INTERRUPTED = "CONVERGED", "INTERRUPTED, interrupted"
 LOST = "UNREACHABLE, host_unreachable, h2"
+SEARCH1, MEASURED = "node 1, a search", "MEASURED"
 NO_POWER = "the host loses its power"
 
 CONTACT = (
@@ -137,6 +138,24 @@ DISKS = (
     Row("full-collect", "the disk has no room for rank 0's log", "controller, collection", WHOLE),
     Row("full-controller", "the disk fills up; once it has room, `resume`", "controller, training", WHOLE),
 )
+SEARCHES = (
+    quick("search-rank", "a worker's rank is killed with signal 9; it starts anew", SEARCH1, MEASURED),
+    Row("search-stopped", "a worker's rank is stopped (SIGSTOP); another has its trial", SEARCH1, MEASURED),
+    Row("search-host", "the host loses its power; another has its trial", SEARCH1, MEASURED),
+    Row(
+        "search-controller",
+        "the search's controller is killed with signal 9",
+        "node 0, a search",
+        "FAILED, rank_killed, h1",
+    ),
+    Row("search-dead", "kill -9 while a search goes on, then `resume`", CONTROLLER, MEASURED),
+    Row(
+        "search-full",
+        "the disk with the search's state fills up",
+        "node 0, a search",
+        "FAILED, disk_full, h1",
+    ),
+)
 LOGS = (
     Row("log-huge", "a log of 1 GB", TRAIN0, WHOLE),
     Row("log-bytes", "bytes that are no UTF-8", TRAIN0, WHOLE),
@@ -183,4 +202,4 @@ ENDED = (
         for name in ("int", "term", "hup")
     ),
 )
-ROWS = (*CONTACT, *LINKS, *ENGINES, *LOST_HOSTS, *RANKS, *REFUSED, *DISKS, *LOGS, *ENDED)
+ROWS = (*CONTACT, *LINKS, *ENGINES, *LOST_HOSTS, *RANKS, *REFUSED, *DISKS, *SEARCHES, *LOGS, *ENDED)

@@ -18,7 +18,7 @@ from run_benchmarks.hosts import open_allocator
 from run_benchmarks.hosts.base import Allocation, AllocationError
 from run_benchmarks.hosts.kubernetes import allocator, ends, pending
 from run_benchmarks.hosts.kubernetes.allocator import KubernetesHosts
-from run_benchmarks.left_behind import remove_run, survey
+from run_benchmarks.left_behind import Removed, remove_run, survey
 from run_benchmarks.plan.kubernetes import KubernetesSettings
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.transports.base import TransportError
@@ -255,8 +255,8 @@ def test_what_a_run_has_left_is_found_and_removed(api: KubernetesApi, plan: Plan
         async with open_allocator(plan, UID).acquire(plan.cases[0]):
             left = (await survey(plan.cluster, plan.run)).of_run(UID)["Kubernetes"]
             assert left.running and len(left.units) == 2
-            removed = await remove_run(plan.cluster, plan.run, UID)
-            assert len(removed["Kubernetes"]) == 2 and not api.objects
+            removed = (await remove_run(plan.cluster, plan.run, UID))["Kubernetes"]
+            assert isinstance(removed, Removed) and len(removed.names) == 2 and not api.objects
 
     asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
 

@@ -162,6 +162,11 @@ SETTING_ROWS = [
     setting("METRICS_PORT = True", "METRICS_PORT", "True", "from 1 to 65535"),
     setting("METRICS_ADDRESS = 'localhost'", "METRICS_ADDRESS", "'localhost'", "127.0.0.1"),
     setting("REQUIRE_UNDISTURBED = 'no'", "REQUIRE_UNDISTURBED", "'no'", "True or False"),
+    *(
+        setting(f"MONITORS, REQUIRE_UNDISTURBED = {{'{name}': False}}, True", f"MONITORS['{name}']", "False",
+            "sample it (remove this entry)")
+        for name in ("cpu", "cores", "task", "accelerators")
+    ),
     setting("CLEAR_CACHES = 'False'", "CLEAR_CACHES", "'False'", "True or False"),
     setting("FLAGPERF_LOG_LEVEL = 'verbose'", "FLAGPERF_LOG_LEVEL", "'verbose'",
         "debug, info, warning and error"),

@@ -32,6 +32,7 @@ SAID = {
     FailureClass.DISK_FULL: (
         "OSError: [Errno 28] No space left on device: '/checkpoints/step7'",
         "no space left on device: 0 bytes at /workspace/flagperf/result",
+        "controller: the state of the search cannot be kept: database or disk is full",
     ),
     FailureClass.OUT_OF_MEMORY: ("RuntimeError: the cache is out of memory",),
     FailureClass.DEVICE_LOST: (

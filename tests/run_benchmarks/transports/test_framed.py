@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 from collections.abc import Iterable
 
-from run_benchmarks.transports.framed import BEGIN, END, RARE, Framed
+from run_benchmarks.transports.framed import BEGIN, END, RARE, Framed, FramedCommand
 
 PRINTED = b"a\n" + RARE.encode() * 3 + b"\0\xff\n no end"
 
@@ -58,3 +58,24 @@ def test_a_shell_frames_a_command() -> None:
     of_errors = Framed(keep, framed.mark)
     taken(of_errors, [b"noise\n" + done.stderr])
     assert (bytes(errors), of_errors.noise) == (b"err\n", b"noise\n")
+
+
+def test_a_command_has_ended_where_both_of_its_frames_have() -> None:
+    given = bytearray()
+
+    async def keep(chunk: bytes) -> None:
+        given.extend(chunk)
+
+    async def take() -> None:
+        command = FramedCommand(["cat", "a b"], keep)
+        assert command.words == b"cat 'a b'"
+        mark = command.mark.encode()
+        await command.take(b"out noise " + mark + b"out" + mark + b"3 " + mark)
+        await command.take_errors(b"noise " + mark + b"err" + mark)
+        assert (command.code, bytes(given), command.said) == (None, b"out", "errout noise noise ")
+        await command.take_errors(b"3 " + mark + b"\nlast")
+        await command.ended()
+        assert (command.code, command.stays, command.errors) == (3, False, "err")
+        assert command.said.endswith("last")
+
+    asyncio.run(take())

@@ -88,6 +88,13 @@ class Allocator(Protocol):
         """
         ...
 
+    def revisit(self, names: Sequence[str]) -> AbstractAsyncContextManager[Sequence[Host]]:
+        """Hosts that were taken away, for as long as the context lasts: to fetch what lies there and to clean up.
+
+        Those of `names` that can be had soon; entering takes about a minute at most, and raises nothing of a host.
+        """
+        ...
+
     def avoid(self, host: str) -> None:
         """Grant this host no more, where there may be others: a round has failed there by its fault."""
         ...

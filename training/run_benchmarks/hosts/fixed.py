@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from run_benchmarks.hosts.base import Allocation, Host
@@ -36,6 +36,11 @@ class FixedHosts:
     async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
         """The planned hosts, at once."""
         yield Allocation(self.planned(case))
+
+    @asynccontextmanager
+    async def revisit(self, names: Sequence[str]) -> AsyncIterator[Sequence[Host]]:
+        """None: nobody takes them away."""
+        yield ()
 
     def avoid(self, host: str) -> None:
         """There are no others: spares take the places of hosts, and the run knows them."""

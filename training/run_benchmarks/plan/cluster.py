@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.host_ranges import expand, expand_all, fold
@@ -49,7 +50,26 @@ def _read_settings(reader: Reader) -> ClusterSettings | None:
     if pods := read_kubernetes(reader):
         others = {name: value for name, value in reader.file.values.items() if name != "HOSTS"}
         return reader.read(ClusterSettings, others, hosts=(), kubernetes=pods)
+    if asking := _vendors_that_ask(reader.file.values.get("HOSTS")):
+        message = "hosts that a scheduler grants cannot be asked for by vendor"
+        remedy = (
+            "write a configuration folder for each vendor, and run each with its --config; "
+            "`run.py compare` has the results of several runs side by side"
+        )
+        reader.problem(("HOSTS", asking[0]), message, remedy)
+        others = {name: value for name, value in reader.file.values.items() if name != "HOSTS"}
+        return reader.read(ClusterSettings, others, hosts=())
     return reader.read(ClusterSettings)
+
+
+def _vendors_that_ask(hosts: Any) -> list[str]:
+    """The vendors in whose place of HOSTS is what a scheduler is asked for."""
+    groups = hosts.items() if isinstance(hosts, dict) else ()
+    return [
+        str(vendor)
+        for vendor, entry in groups
+        if entry in list(PROVIDED) or (isinstance(entry, dict) and entry.keys() & PROVIDED.keys())
+    ]
 
 
 def _read_on_slurm(reader: Reader, job: SlurmSettings) -> ClusterSettings | None:

@@ -12,6 +12,8 @@ LONGEST_INTERVAL_S = 3600.0
 # What this machine reads of meters outside the nodes, and how often, in seconds: BMCs are slow, and a call of ipmitool
 # takes some 35 ms of a processor.
 METERS = {"redfish": 2.0, "ipmi": 5.0}
+# Without which nobody can say that nothing disturbed a round: see results/disturbances.py.
+SHOW_DISTURBANCES = ("cpu", "cores", "task", "accelerators")
 
 
 def check_monitors(value: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 from run_benchmarks.names import plain_path
 from run_benchmarks.own_folder import check_place
 from run_benchmarks.plan.config_file import Entry
+from run_benchmarks.plan.monitors import SHOW_DISTURBANCES
 from run_benchmarks.plan.pip import read_pip_settings
 from run_benchmarks.plan.reader import Reader, fields_of
 from run_benchmarks.plan.records import RunSettings, VendorChoice, VendorSettings
@@ -42,6 +43,7 @@ def read_run_settings(reader: Reader, training_dir: Path, log_path: Path | None)
     _check_registry(reader)
     _check_import_path(run, reader)
     _check_setup(run, reader)
+    _check_shown(run, reader)
     if run.uses_images and os.environ.get(IN_CONTAINER):
         message = (
             f"would start containers, and {IN_CONTAINER} of the environment says that this is inside one"
@@ -138,6 +140,15 @@ def _check_setup(run: RunSettings, reader: Reader) -> None:
         reader.problem(
             "PROCESS_SETUP", "is for plain processes, and RUNTIME has images", remedy, run.process_setup
         )
+
+
+def _check_shown(run: RunSettings, reader: Reader) -> None:
+    """A round of which it was not sampled would count as undisturbed."""
+    for name in SHOW_DISTURBANCES if run.require_undisturbed else ():
+        if run.monitors.get(name) is False:
+            message = "is left out, and REQUIRE_UNDISTURBED needs it to see what disturbs a round"
+            remedy = "sample it (remove this entry), or let rounds count without REQUIRE_UNDISTURBED"
+            reader.problem(("MONITORS", name), message, remedy, False)
 
 
 # ---- vendors

@@ -15,9 +15,11 @@ from utils.records import FailureClass
 KILLED = (-9, 137)
 # These are looked for in what a task has written. A part that may go on has a limit, or the beginning of a line before
 # it: else each place of a line that goes on would be looked at from each before it.
-# What tools and engines say of a full disk; tar, of the file that took the last room.
+# What tools and engines say of a full disk; tar, of the file that took the last room; SQLite.
 DISK_FULL = re.compile(
-    r"no space left on device|disk quota exceeded|wrote only \d{1,20} of \d{1,20} bytes", re.IGNORECASE
+    r"no space left on device|disk quota exceeded|wrote only \d{1,20} of \d{1,20} bytes|"
+    r"database or disk is full",
+    re.IGNORECASE,
 )
 # The line of a Python traceback that says what was raised; a launcher may prepend the rank's name.
 _RAISED = re.compile(r"(\[\w+\]:? *)?([\w.]*(Error|Exception|Interrupt|Exit)\b.*)")

@@ -7,9 +7,12 @@ So the command runs in a shell that prints a mark before and behind all of its o
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
+import shlex
+from collections.abc import Sequence
 
-from run_benchmarks.transports.base import ByteSink
+from run_benchmarks.transports.base import ByteSink, Tail
 from utils.numbers import whole
 
 # $mark, and the command behind it, in a shell of its own: there `cd`, say, is a program and no word of this
@@ -63,6 +66,49 @@ class Framed:
             code, _, stays = part.decode(errors="replace").partition(" ")
             self.code, self.stays = whole(code), bool(stays)
             self.ended.set()
+
+
+class FramedCommand:
+    """A command in both frames: what it prints goes to `sink`, of its errors the end is kept.
+
+    mark: what frames it. words: it, as a shell reads it.
+    """
+
+    def __init__(self, argv: Sequence[str], sink: ByteSink) -> None:
+        self._errors, self._out = Tail(), Framed(sink)
+        self._err = Framed(self._errors.take, self._out.mark)
+        self.mark, self.words = self._out.mark, os.fsencode(shlex.join(argv))
+        self.take, self.take_errors = self._out.take, self._err.take
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has, and all that it printed is here."""
+        return self._out.ended.is_set() and self._err.ended.is_set()
+
+    async def ended(self) -> None:
+        """Wait until it has."""
+        await self._out.ended.wait()
+        await self._err.ended.wait()
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code; None where its end is not known."""
+        return self._out.code if self.has_ended else None
+
+    @property
+    def stays(self) -> bool:
+        """Whether its shell goes on."""
+        return self._out.stays
+
+    @property
+    def errors(self) -> str:
+        """The end of its standard error."""
+        return self._errors.text
+
+    @property
+    def said(self) -> str:
+        """That, with what others have said before and behind it: where its end is not known, why that is so."""
+        return self.errors + (self._out.noise + self._err.noise).decode(errors="replace") + self._err.rest
 
 
 def _before_mark(held: bytes, mark: bytes) -> int:

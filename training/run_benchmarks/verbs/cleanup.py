@@ -16,7 +16,7 @@ from utils.errors import FlagPerfError, told_of
 from utils.numbers import counted
 
 if TYPE_CHECKING:
-    from run_benchmarks.left_behind import Survey
+    from run_benchmarks.left_behind import Removed, Survey
     from run_benchmarks.plan.records import ClusterSettings, Plan, RunSettings
     from run_benchmarks.unused import Item
 
@@ -86,24 +86,24 @@ def _remove(uid: str, seen: Survey, cluster: ClusterSettings, settings: RunSetti
     from run_benchmarks.left_behind import remove_run
 
     code = ExitCode.SUCCESS
-    for host, names in asyncio.run(remove_run(cluster, settings, uid)).items():
-        if not isinstance(names, FlagPerfError):
-            _report(host, names, seen, uid)
+    for host, removed in asyncio.run(remove_run(cluster, settings, uid)).items():
+        if not isinstance(removed, FlagPerfError):
+            _report(host, removed, seen, uid)
             continue
         code = ExitCode.UNHEALTHY
         if host not in seen.unreached:
-            complain(told_of(host, names))
+            complain(told_of(host, removed))
     return code
 
 
-def _report(host: str, names: tuple[str, ...], seen: Survey, uid: str) -> None:
+def _report(host: str, removed: Removed, seen: Survey, uid: str) -> None:
     """What was removed of a run from a host, and what stays there."""
     left = seen.of_run(uid).get(host)
-    removed = (*names, *((*left.pip_folders, *left.copies) if left else ()))
+    names = (*removed.names, *((*left.pip_folders, *left.copies) if left else ()))
     nothing = f"nothing of this run is left to remove here (looked at {seen.places})"
-    put(f"{host}: removed {', '.join(removed)}" if removed else f"{host}: {nothing}")
-    if left and left.logs:
-        put(f"{host}: its logs that were not collected stay in {left.logs}")
+    put(f"{host}: removed {', '.join(names)}" if names else f"{host}: {nothing}")
+    if removed.logs:
+        put(f"{host}: its logs that were not collected stay in {removed.logs}")
 
 
 def _list(seen: Survey, log_path: Path) -> None:

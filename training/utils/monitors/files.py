@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import IO
 
 from utils.telemetry.lines import record_line
 from utils.telemetry.records import SourceInfo, Tick
+
+LARGEST_TEXT = 2**16  # bytes
 
 
 class TelemetryFile:
@@ -28,6 +31,19 @@ class TelemetryFile:
         """Nothing can be written from now on."""
         with self._lock:
             self._file.close()
+
+
+def kernel_text(path: str | Path) -> str:
+    """A file of procfs or sysfs, which is given whole: a third of the system calls of `Path.read_text`.
+
+    Raises:
+        OSError: it is not there, or does not answer.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, LARGEST_TEXT).decode("ascii", "replace")
+    finally:
+        os.close(descriptor)
 
 
 def open_log(path: Path) -> IO[str]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from utils.monitors.files import kernel_text
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import value_log
 from utils.telemetry.records import Sample, Scope
 
 KIB_PER_MIB = 1024
-MEMORY_LINES = frozenset({"MemTotal:", "MemAvailable:", "SwapTotal:", "SwapFree:"})
+MEMORY_LINES = re.compile(r"^(MemTotal|MemAvailable|SwapTotal|SwapFree): *(\d+)", re.MULTILINE)
 DIGITS = 3
 NO_PSUTIL = (
     "the module psutil is not installed: images that FlagPerf builds have it; add it to an image that was built "
@@ -129,7 +131,7 @@ class Cores(_CpuSource):
 
     def _clock_mhz(self, number: int) -> float | None:
         try:
-            return int((self._clocks / f"cpu{number}" / "cpufreq" / "scaling_cur_freq").read_text()) / 1000
+            return int(kernel_text(f"{self._clocks}/cpu{number}/cpufreq/scaling_cur_freq")) / 1000
         except (OSError, ValueError):  # a virtual machine has none
             return None
 
@@ -142,10 +144,10 @@ class MemoryUtilisation(_HostSource):
     note = "1 - MemAvailable / MemTotal, 0 to 1, and swap that is used, from /proc/meminfo"
 
     def sample(self, time_ms: int) -> Sequence[Sample]:
-        lines = (line.split() for line in (self._proc / "meminfo").read_text().splitlines())
-        mib = {words[0]: int(words[1]) / KIB_PER_MIB for words in lines if words[0] in MEMORY_LINES}
-        total, swap = mib["MemTotal:"], mib.get("SwapTotal:", 0.0) - mib.get("SwapFree:", 0.0)
-        used = total - mib["MemAvailable:"]
+        lines = MEMORY_LINES.findall(kernel_text(self._proc / "meminfo"))
+        mib = {name: int(kib) / KIB_PER_MIB for name, kib in lines}
+        total, swap = mib["MemTotal"], mib.get("SwapTotal", 0.0) - mib.get("SwapFree", 0.0)
+        used = total - mib["MemAvailable"]
         return [
             Sample(
                 time_ms,

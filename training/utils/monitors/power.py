@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from utils.monitors.files import kernel_text
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import value_log
 from utils.telemetry.records import Sample, Scope
@@ -148,7 +149,7 @@ def _zone(folder: Path, device: str) -> _Zone:
 
 def _read(path: Path, default: str | None = None) -> str:
     try:
-        return path.read_text(encoding="ascii").strip()
+        return kernel_text(path).strip()
     except OSError:
         if default is None:
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from utils.monitors.files import kernel_text
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.records import Sample, Scope
 
@@ -47,7 +48,7 @@ class Temperatures(Source):
 def _value(path: Path) -> float | None:
     """None of a sensor that is there and does not answer, as some drivers' are."""
     try:
-        return int(path.read_text()) * MILLI
+        return int(kernel_text(path)) * MILLI
     except (OSError, ValueError):
         return None
 

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
+from utils.monitors.files import kernel_text
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.records import Sample, Scope
 
@@ -61,7 +62,7 @@ class Disks(_Counters):
         return super()._is_hardware(path) and not (path / "partition").exists()
 
     def _read(self, time_ms: int, name: str) -> list[Sample]:
-        columns = (self._devices[name] / "stat").read_text().split()
+        columns = kernel_text(f"{self._devices[name]}/stat").split()
         read, written = (SECTOR_BYTES * int(columns[place]) for place in (READ_SECTORS, WRITTEN_SECTORS))
         return [Sample(time_ms, self.name, name, read_bytes=read, written_bytes=written)]
 
@@ -74,8 +75,8 @@ class Network(_Counters):
     note = "bytes that each interface has received and sent, from /sys/class/net/*/statistics"
 
     def _read(self, time_ms: int, name: str) -> list[Sample]:
-        folder = self._devices[name] / "statistics"
-        received, sent = (int((folder / f"{way}_bytes").read_text()) for way in ("rx", "tx"))
+        folder = f"{self._devices[name]}/statistics"
+        received, sent = (int(kernel_text(f"{folder}/{way}_bytes")) for way in ("rx", "tx"))
         return [Sample(time_ms, self.name, name, received_bytes=received, sent_bytes=sent)]
 
 
@@ -92,7 +93,7 @@ class InfiniBand(_Counters):
         samples = []
         for port in sorted((self._devices[name] / "ports").glob("*"), key=lambda path: path.name):
             received, sent = (
-                INFINIBAND_WORD_BYTES * int((port / "counters" / f"port_{way}_data").read_text())
+                INFINIBAND_WORD_BYTES * int(kernel_text(f"{port}/counters/port_{way}_data"))
                 for way in ("rcv", "xmit")
             )
             device = f"{name}/{port.name}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -34,7 +35,7 @@ def run(slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     run.tree.write("benchmarks/toy/pytorch/run_pretraining.py", WAITING)
     yield run
     assert slurm.jobs() == {}
-    assert run.units_left() == []
+    assert run.files_left() == []
     assert pids_with(str(tmp_path)) == []
 
 
@@ -75,6 +76,19 @@ def trains(run: WholeRun) -> None:
     """Wait until the toy has begun, and the round could be taken up."""
     until("rank that trains", lambda: list(run.host.glob("runs/*/*/*/round1/*/rank0.out.log")))
     until("entrance", lambda: '"stage": "train"' in (run.result / "journal.jsonl").read_text())
+
+
+def uid_of(run: WholeRun) -> str:
+    return str(json.loads((run.result / "journal.jsonl").read_text().splitlines()[0])["uid"])
+
+
+def cleaned_up(run: WholeRun, code: int = 0) -> str:
+    """What is said when what the run has left is removed."""
+    done = subprocess.run(
+        run.command("cleanup", uid_of(run), "--yes"), capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout + done.stderr
 
 
 def the_round(run: WholeRun) -> dict[str, Any]:
@@ -129,6 +143,10 @@ def test_a_round_whose_node_fails_is_run_again_on_another(slurm: Slurm, run: Who
     (attempt,) = result["attempts"]
     assert attempt["class"] == "node_failed" and attempt["hosts"] == ["n1"] and attempt["host"] == "n1"
     assert result["hosts"] != ["n1"]
+    assert run.files_left() == [f"runs/{uid_of(run)}"]  # it is down
+    assert "n1: Slurm has it as down" in cleaned_up(run, 3)
+    slurm.start_node("n1")
+    assert "n1: " in cleaned_up(run)
 
 
 def test_a_preempted_round_queues_again(slurm: Slurm, run: WholeRun) -> None:
@@ -194,6 +212,7 @@ def test_a_run_whose_controller_is_killed_goes_on_in_the_same_job(slurm: Slurm, 
     result = the_round(run)
     assert result["verdict"] == "CONVERGED" and result["allocation"]["job"] == str(job)
     assert any("taken up" in note for note in result["notes"])
+    assert list(result["provenance"]["clock_offsets"]) == result["hosts"], "as before the ranks started"
 
 
 def test_nodes_of_a_run_whose_controller_is_killed_are_given_back_with_all_that_ran_there(
@@ -205,6 +224,7 @@ def test_nodes_of_a_run_whose_controller_is_killed_are_given_back_with_all_that_
         trains(run)
         program.kill()
     slurm.wait_for_no_job()
+    assert run.files_left() == [f"runs/{uid_of(run)}"]  # the logs, which are nowhere else
     with started(run, "resume") as program:
         assert ended(program) == 1
     assert failure_class(run) == "allocation_ended"
@@ -256,11 +276,14 @@ def test_cleanup_finds_and_cancels_what_a_killed_run_has_in_the_queue(slurm: Slu
     listed = subprocess.run(run.command("cleanup"), capture_output=True, text=True, timeout=PATIENCE_S)
     uid = listed.stdout.partition(":")[0]
     assert f"Slurm: job {job} (running)" in listed.stdout and uid.startswith("run"), listed.stderr
-    removed = subprocess.run(
-        run.command("cleanup", uid, "--yes"), capture_output=True, text=True, timeout=PATIENCE_S
-    )
-    assert f"Slurm: removed job {job}" in removed.stdout, removed.stderr
+    removed = cleaned_up(run)
+    assert f"Slurm: removed job {job}\n" in removed
+    logs = run.host / "runs" / uid
+    assert f"n1: its logs that were not collected stay in {logs}\n" in removed
+    assert run.files_left() == [f"runs/{uid}"]
     slurm.wait_for_no_job()
+    with started(run, "resume") as program:  # which fetches them
+        assert ended(program) == 1
 
 
 def test_the_shipped_batch_script_runs_on_the_nodes_of_its_own_job(slurm: Slurm, run: WholeRun) -> None:
@@ -289,3 +312,33 @@ def test_the_shipped_batch_script_says_where_it_is_to_be_called_from(tmp_path: P
     said = subprocess.run(["bash", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert said.returncode == 2 and "submit this in training/" in said.stderr
     assert "FLAGPERF_PYTHON=" in said.stderr and "No such file" not in said.stderr
+
+
+def by_salloc(run: WholeRun, *options: str) -> subprocess.CompletedProcess[str]:
+    """The run in a shell under `salloc`, which has it on this machine, and not on a node."""
+    run.tree.configure(cluster_conf=f'HOSTS = "slurm"\nMASTER_PORT = {free_port()}\n')
+    command = ["salloc", *options, "bash", "-c", shlex.join(run.command())]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    print(done.stdout, done.stderr)
+    return done
+
+
+def test_a_run_under_salloc_has_the_nodes_of_its_job(slurm: Slurm, run: WholeRun) -> None:
+    done = by_salloc(run, "--nodes=2", "--nodelist=n2,n3", "--exclusive", "--gres=gpu:2")
+    assert done.returncode == 0
+    result = the_round(run)
+    assert result["verdict"] == "CONVERGED" and result["hosts"] == ["n2"]
+    assert result["allocation"]["nodes"] == ["n2", "n3"]
+    assert run.result.joinpath("toy:pytorch:X1:1:1:1", "round1", "n2_noderank0", "rank0.out.log").is_file()
+
+
+def test_a_round_under_salloc_ends_before_its_job_does(slurm: Slurm, run: WholeRun) -> None:
+    run.behave("hang")
+    done = by_salloc(run, "--partition=short")
+    assert done.returncode == 1
+    result = the_round(run)
+    assert result["verdict"] == "TIMED_OUT" and failure_class(run) == "allocation_time_limit"
+    log = run.result / "toy:pytorch:X1:1:1:1" / "round1" / "n1_noderank0" / "rank0.out.log"
+    assert "TRAIN_START" in log.read_text()
+    assert result["allocation"]["state"] == "RUNNING"
+    assert "--time" in result["failure"]["remedy"], result["failure"]["remedy"]

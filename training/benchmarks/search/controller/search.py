@@ -94,7 +94,7 @@ class Search:
             )
         self.ledger.clock = SearchClock(row["boot"], row["zero_s"], row["began_s"]).again(row["seen_s"])
         clock = self.ledger.clock
-        now_s = self.ledger.now_s = self._alone_since_s = clock.now()
+        now_s = self.ledger.now_s = self._alone_since_s = self.sessions.began_s = clock.now()
         away_s = row["away_s"] + (max(0.0, now_s - row["seen_s"]) if row["starts"] else 0.0)
         self.ledger.execute(
             "UPDATE search SET starts = starts + 1, away_s = ?, seen_s = ?, boot = ?, zero_s = ?",

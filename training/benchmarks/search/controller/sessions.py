@@ -21,12 +21,13 @@ FASTER, ON_ITS_WAY_S = 0.01, 1.0
 
 @dataclass
 class Sessions:
-    """The sessions of a search's workers; `heard` says when each was heard of last, since this start."""
+    """The sessions of a search's workers; `heard` says when each was heard of last, since this start at `began_s`."""
 
     ledger: Ledger
     settings: SearchSettings
     trials: Trials
     heard: dict[int, float] = field(default_factory=dict)
+    began_s: float = 0.0
 
     def register(self, message: Register) -> str:
         """Take a worker in; the state of its session, `live` or `left`.
@@ -43,9 +44,13 @@ class Sessions:
             if latest["state"] == "live":
                 self.end(latest, "lost", "it was started anew")
             self._join(message, latest["number"] + 1)
-        elif latest and (latest["state"] == "live" or latest["session"] == message.session):
+        elif latest and (self._lives(latest) or latest["session"] == message.session):
             raise RefuseError(NOT_YOURS, f"worker {message.worker} has a live session, or a later one")
         else:
+            if latest and latest["state"] == "live":
+                self.end(
+                    latest, "lost", "the controller was started anew, and this worker has another launcher"
+                )
             self._join(message, latest["number"] + 1 if latest else 1)
         self.heard[message.worker] = self.ledger.now_s
         session = self.latest_of(message.worker)
@@ -93,7 +98,7 @@ class Sessions:
         """Take those for lost that have not been heard of for too long."""
         silent = self.ledger.now_s - self.settings.lost_s
         for session in self.live():
-            if self.heard.setdefault(session["worker"], self.ledger.now_s) < silent:
+            if self.heard.get(session["worker"], self.began_s) < silent:
                 self.end(session, "lost", f"nothing was heard of it for {self.settings.lost_s:g} s")
 
     def end(self, session: sqlite3.Row, state: Literal["lost", "left"], reason: str) -> None:
@@ -133,6 +138,10 @@ class Sessions:
 
     def _precision(self) -> str:
         return str(self.ledger.value("SELECT precision FROM search"))
+
+    def _lives(self, session: sqlite3.Row) -> bool:
+        """Whether it has been heard of since this start: an attempt that is made anew has workers of its own."""
+        return session["state"] == "live" and session["worker"] in self.heard
 
     @staticmethod
     def _is_later(latest: sqlite3.Row, message: Register) -> bool:

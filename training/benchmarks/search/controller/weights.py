@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from tempfile import mkstemp
+from typing import BinaryIO
 
-from anyio import open_file, to_thread
+from anyio import to_thread
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -16,8 +20,9 @@ from benchmarks.search.architecture import MOST_PARAMETERS
 from benchmarks.search.protocol import HISTORY
 from benchmarks.search.weight_exchange import PATH, most_bytes
 
-ENDING = ".safetensors"
+ENDING, PARTIAL = ".safetensors", ".partial-"
 PARAMETERS = "parameters"  # in the scope: how many the network has that weights are stored of
+COPIED_AT_ONCE = 2**20  # bytes
 LEFT_FREE, SHARE_LEFT_FREE = 2**32, 0.05  # of the disk, whichever is less: the state needs room
 _PATH = re.compile(rf"{PATH}([1-9][0-9]{{0,9}})")
 
@@ -34,12 +39,14 @@ class WeightStore:
     Args:
         folder: made if need be. It holds the weights of the HISTORY newest trials, which new ones are made of.
         earlier: that of the round that the search goes on from, which is only read: a trial has its number in both.
+            What is asked of it is kept: a search that goes on from this one does not see it.
     """
 
     def __init__(self, folder: Path, earlier: Path | None = None) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
-        self._folder = folder
-        self._folders = (folder, earlier) if earlier else (folder,)
+        for partial in folder.glob(f"{PARTIAL}*"):  # of a controller that was killed
+            partial.unlink()
+        self._folder, self._earlier = folder, earlier
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -64,16 +71,19 @@ class WeightStore:
 
     def _stored(self, name: str) -> Path | None:
         """Its own file first: a trial that the earlier round's end cut off is trained again, and that is newer."""
-        paths = (folder / name for folder in self._folders)
-        return next((path for path in paths if path.is_file() and not path.is_symlink()), None)
+        own, earlier = self._folder / name, self._earlier and self._earlier / name
+        if _is_plain(own):
+            return own
+        if not earlier or not _is_plain(earlier):
+            return None
+        with suppress(OSError):  # no room for it, or it has just been stored
+            _copy(earlier, own)
+        return own if _is_plain(own) else earlier
 
     async def _put(self, request: Request, path: Path) -> Response:
         """They get their name when they are whole."""
         most = most_bytes(request.scope.get(PARAMETERS, MOST_PARAMETERS))
-        disk = await to_thread.run_sync(shutil.disk_usage, self._folder)
-        if disk.free < min(LEFT_FREE, disk.total * SHARE_LEFT_FREE):
-            return Response("too little room is left", 507)
-        descriptor, name = mkstemp(dir=self._folder, prefix=".")
+        descriptor, name = mkstemp(dir=self._folder, prefix=PARTIAL)
         partial = Path(name)
         try:
             if not await _written(request, descriptor, most):
@@ -98,10 +108,34 @@ class WeightStore:
 async def _written(request: Request, descriptor: int, most: int) -> bool:
     """Whether the body, which was written, is within the bounds."""
     size = 0
-    async with await open_file(descriptor, "wb") as stream:
+    with open(descriptor, "wb") as stream:
         async for part in request.stream():
             size += len(part)
             if size > most:
                 return False
-            await stream.write(part)
+            await to_thread.run_sync(_write, stream, part)
     return True
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _copy(earlier: Path, own: Path) -> None:
+    """OSError where it cannot be kept, or `own` is there meanwhile, which is newer."""
+    descriptor, name = mkstemp(dir=own.parent, prefix=PARTIAL)
+    try:
+        with earlier.open("rb") as source, os.fdopen(descriptor, "wb") as stream:
+            while part := source.read(COPIED_AT_ONCE):
+                _write(stream, part)
+        own.hardlink_to(name)
+    finally:
+        Path(name).unlink()
+
+
+def _write(stream: BinaryIO, part: bytes) -> None:
+    """OSError where only the room is left that the state needs: others fill the disk too, while this goes on."""
+    disk = shutil.disk_usage(stream.fileno())
+    if disk.free < min(LEFT_FREE, disk.total * SHARE_LEFT_FREE):
+        raise OSError(errno.ENOSPC, "too little room is left")
+    stream.write(part)

@@ -53,6 +53,11 @@ class KubernetesHosts:
         """None: Kubernetes names them."""
         return ()
 
+    @asynccontextmanager
+    async def revisit(self, names: Sequence[str]) -> AsyncIterator[Sequence[Host]]:
+        """None: what lay in a pod has gone with it."""
+        yield ()
+
     def avoid(self, host: str) -> None:
         """Let further pods come to this node only where no other takes them."""
         self._avoided.add(host)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host
@@ -13,16 +13,18 @@ from run_benchmarks.hosts.slurm.holder import beat_s, job_name, sbatch_argv, scr
 from run_benchmarks.hosts.slurm.jobs import PENDING, RUNNING, Job, Slurm, SlurmError
 from run_benchmarks.hosts.slurm.queue import looked_at, wait_in_queue
 from run_benchmarks.hosts.slurm.tenure import JobTenure
+from run_benchmarks.hosts.slurm.visit import visited
+from run_benchmarks.plan.host_ranges import alike
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.plan.slurm import SlurmSettings
 from run_benchmarks.run_log import LOGGER
+from run_benchmarks.stages.fan_out import errors_of, values_of
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 from utils.numbers import counted
 
 # job ID, node -> the way to the node
 NodeOpener = Callable[[str, str], Transport]
-GIVE_BACK_S, LOOK_S = 45.0, 0.25  # a node that does not answer keeps its job for minutes
 
 
 class SlurmHosts:
@@ -39,7 +41,7 @@ class SlurmHosts:
         self, settings: SlurmSettings, run: str, most: int, opener: NodeOpener, slurm: Slurm | None = None
     ) -> None:
         self._settings, self._most, self._open = settings, most, opener
-        self._name, self._slurm = job_name(run), slurm or Slurm()
+        self._run, self._name, self._slurm = run, job_name(run), slurm or Slurm()
         self._job: Job | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._hosts: tuple[Host, ...] = ()
@@ -71,11 +73,19 @@ class SlurmHosts:
                 await self.close()
             await tenure.close()
 
+    @asynccontextmanager
+    async def revisit(self, names: Sequence[str]) -> AsyncIterator[Sequence[Host]]:
+        """Those nodes that Slurm grants soon, each in a small job."""
+        async with visited(self._slurm, self._settings, self._run, names, self._open) as nodes:
+            for text, why in alike({node: error.message for node, error in errors_of(nodes).items()}):
+                LOGGER.warning(f"{text}: not to be had once more, to be cleaned up: {why}")
+            yield tuple(values_of(nodes).values())
+
     async def close(self) -> None:
         """Give the nodes back, and wait until Slurm has it so. What an earlier controller of the run has left goes too.
 
         Raises:
-            AllocationError: a job is still there after GIVE_BACK_S.
+            AllocationError: a job is still there after a while.
         """
         self._job = None
         if self._keeping:
@@ -84,14 +94,7 @@ class SlurmHosts:
             with suppress(FlagPerfError):
                 await host.transport.close()
         self._hosts = ()
-        await self._slurm.cancel(self._name)
-        until = time.monotonic() + GIVE_BACK_S
-        while left := (await self._slurm.names(self._name)).get(self._name):
-            if time.monotonic() > until:
-                jobs = ", ".join(f"{job} ({state})" for job, state in left)
-                message = f"{jobs}: still there {GIVE_BACK_S:g} s after it was cancelled"
-                raise AllocationError(message, where="slurm", remedy="`squeue --me` shows what becomes of it")
-            await asyncio.sleep(LOOK_S)
+        await self._slurm.end(self._name)
 
     async def _job_for(self, case: CasePlan) -> Job:
         """A job that runs, on nodes for the case."""

@@ -30,7 +30,7 @@ _ENDS = {
         Verdict.TIMED_OUT,
         FailureClass.ALLOCATION_TIME_LIMIT,
         "the job's time limit was reached",
-        "raise time in HOSTS = slurm(...), or lower CASE_DEADLINE_HOURS to what it allows",
+        "raise time in HOSTS = slurm(...), or --time of the job that run.py is in, or lower CASE_DEADLINE_HOURS",
     ),
     "OUT_OF_MEMORY": (
         Verdict.FAILED,

@@ -7,6 +7,9 @@ from collections.abc import Collection
 from run_benchmarks.plan.slurm import SlurmSettings
 
 ABANDONED = 75  # the script's exit code where no controller was heard of
+# Of a job's options those that say by what right there is one.
+_RIGHTS = ("--partition=", "--account=", "--qos=", "--reservation=")
+_COMMON = ("--no-requeue", "--export=ALL", "--chdir=/", "--output=/dev/null")
 LEAST_BEAT_S, MOST_BEAT_S = 2, 60
 # Nothing but Slurm itself is between the controller and this: they may share no file system, and the controller may
 # be taken up on another machine. A Slurm that does not answer is no controller that is silent.
@@ -60,12 +63,30 @@ def sbatch_argv(
         "--parsable",
         f"--job-name={name}",
         f"--nodes={nodes}",
-        "--no-requeue",
-        "--export=ALL",
-        "--chdir=/",
-        "--output=/dev/null",
+        *_COMMON,
         *((f"--time={settings.time}",) if settings.time else ()),
         *alone,
         *settings.options,
         *((f"{exclude}{','.join(excluded)}",) if avoided else ()),
+    )
+
+
+def visit_argv(settings: SlurmSettings, name: str, node: str) -> tuple[str, ...]:
+    """The command that asks for a small job on a node, beside those of others; after a while it is not wanted any more.
+
+    It may last as short as Slurm likes, so that it fits in before larger ones.
+    """
+    return (
+        "sbatch",
+        "--parsable",
+        f"--job-name={name}",
+        f"--nodelist={node}",
+        "--nodes=1",
+        "--ntasks=1",
+        "--mem=256M",
+        "--time-min=1",
+        "--deadline=now+20minutes",
+        *_COMMON,
+        *((f"--time={settings.time}",) if settings.time else ()),
+        *(word for word in settings.options if word.startswith(_RIGHTS)),
     )

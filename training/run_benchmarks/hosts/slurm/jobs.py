@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,6 +17,7 @@ from run_benchmarks.transports.local import LocalTransport
 from utils.errors import FlagPerfError
 from utils.text_files import shortened
 
+GIVE_BACK_S, LOOK_S = 45.0, 0.25  # a node that does not answer keeps its job for minutes
 LIMIT_S = 60.0  # a controller of Slurm's that is being started anew is waited for by its commands, too
 LONGEST_RECORD = 2**14
 PENDING, RUNNING, COMPLETING = "PENDING", "RUNNING", "COMPLETING"
@@ -131,6 +134,21 @@ class Slurm:
     async def cancel(self, name: str) -> None:
         """Cancel this user's jobs of a name; it is no error if there are none."""
         await self._checked(("scancel", self._user, f"--name={name}"))
+
+    async def end(self, name: str) -> None:
+        """Cancel this user's jobs of a name, and wait until Slurm has them ended; it is no error if there are none.
+
+        Raises:
+            SlurmError: one is still there after GIVE_BACK_S.
+        """
+        await self.cancel(name)
+        until = time.monotonic() + GIVE_BACK_S
+        while left := (await self.names(name)).get(name):
+            if time.monotonic() > until:
+                jobs = ", ".join(f"{job} ({state})" for job, state in left)
+                message = f"{jobs}: still there {GIVE_BACK_S:g} s after it was cancelled"
+                raise SlurmError(message, where="slurm", remedy="`squeue --me` shows what becomes of it")
+            await asyncio.sleep(LOOK_S)
 
     async def comment(self, job: str, text: str) -> None:
         """Write a job's comment."""

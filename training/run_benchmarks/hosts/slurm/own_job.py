@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host
@@ -27,6 +27,11 @@ class OwnJob:
     def planned(self, case: CasePlan) -> tuple[Host, ...]:
         """None: how the nodes are reached is asked when a round begins."""
         return ()
+
+    @asynccontextmanager
+    async def revisit(self, names: Sequence[str]) -> AsyncIterator[Sequence[Host]]:
+        """None: run.py itself ends with the job."""
+        yield ()
 
     def avoid(self, host: str) -> None:
         """There are no other hosts."""

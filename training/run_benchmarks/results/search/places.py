@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.results.planned import PlannedCase
 from utils.numbers import number_in
 
@@ -17,7 +18,7 @@ class Places:
     ranks: int
 
     @classmethod
-    def of(cls, case: PlannedCase) -> Places:
+    def of(cls, case: CasePlan | PlannedCase) -> Places:
         """As `utils.roles` starts them."""
         nproc = case.settings.nproc
         ranks = int(number_in(case.parameters, "ranks_per_worker") or 0)

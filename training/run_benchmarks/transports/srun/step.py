@@ -6,13 +6,11 @@ To begin a step costs more than most commands: an `srun` here, a transaction of 
 from __future__ import annotations
 
 import asyncio
-import os
-import shlex
 import signal
 from collections.abc import AsyncIterator, Callable
 
 from run_benchmarks.transports.base import ByteSink, ByteSource, Tail
-from run_benchmarks.transports.framed import BEGIN, END, Framed
+from run_benchmarks.transports.framed import BEGIN, END, FramedCommand
 from run_benchmarks.transports.local import LocalTransport
 from run_benchmarks.transports.streams import chunks
 
@@ -60,7 +58,7 @@ class Step:
     def __init__(self, here: LocalTransport, name: str, srun: tuple[str, ...]) -> None:
         self.name, self.stays, self._is_spent = name, False, False
         self._sent: asyncio.Queue[ByteSource | None] = asyncio.Queue()
-        self._out = self._errors = Framed(Tail().take)
+        self._command = FramedCommand((), Tail().take)
         self._task = asyncio.ensure_future(here._run(srun, self._input(), self._take, self._take_errors))
 
     @property
@@ -81,26 +79,22 @@ class Step:
         self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink
     ) -> tuple[int | None, str]:
         """Run a command: its exit code and standard error; None, and all that srun said, where its end is not known."""
-        errors = Tail()
-        self._out = Framed(stdout)
-        self._errors = Framed(errors.take, self._out.mark)
-        words = os.fsencode(shlex.join(argv))
+        command = self._command = FramedCommand(argv, stdout)
         input_ = "" if stdin is None else "input"
-        self._sent.put_nowait(f"{self._out.mark} {len(words)} {input_}\n".encode() + words)
+        self._sent.put_nowait(f"{command.mark} {len(command.words)} {input_}\n".encode() + command.words)
         if stdin is not None:
             self._sent.put_nowait(stdin)
             self.finish()
         await self._ended()
-        if not self._has_ended:
+        if not command.has_ended:
             self._task.result()  # raises what the caller's own input or output has raised
-            noise = self._out.noise + self._errors.noise
-            return None, errors.text + noise.decode(errors="replace")
-        self.stays = self._out.stays
-        if self._out.code in BY_SIGNAL and self.may_go_on:
+            return None, command.said
+        self.stays = command.stays
+        if command.code in BY_SIGNAL and self.may_go_on:
             await asyncio.wait({self._task}, timeout=SIGNAL_S)
             if self.is_over:
-                return None, errors.text + self._errors.rest
-        return self._out.code, errors.text
+                return None, command.said
+        return command.code, command.errors
 
     def finish(self) -> None:
         """Let it end, as no command comes any more."""
@@ -122,29 +116,23 @@ class Step:
         if not self._task.cancelled():
             self._task.exception()  # seen: of a command that has been told of it, or of none
 
-    @property
-    def _has_ended(self) -> bool:
-        return self._out.ended.is_set() and self._errors.ended.is_set()
-
     async def _ended(self) -> None:
         """Wait until the command has ended, or the step."""
-        waits = [asyncio.ensure_future(each.ended.wait()) for each in (self._out, self._errors)]
-        both = asyncio.ensure_future(asyncio.wait(waits))
+        ended = asyncio.ensure_future(self._command.ended())
         try:
-            await asyncio.wait({self._task, both}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({self._task, ended}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in (both, *waits):
-                each.cancel()
+            ended.cancel()
 
     async def _input(self) -> AsyncIterator[bytes]:
         while (source := await self._sent.get()) is not None:
             async for chunk in chunks(source):
                 yield chunk
-                if self._is_spent and self._has_ended:
+                if self._is_spent and self._command.has_ended:
                     return
 
     async def _take(self, chunk: bytes) -> None:
-        await self._out.take(chunk)
+        await self._command.take(chunk)
 
     async def _take_errors(self, chunk: bytes) -> None:
-        await self._errors.take(chunk)
+        await self._command.take_errors(chunk)
