@@ -3,7 +3,8 @@
     .venv/bin/python scripts/page_pictures.py LOG_PATH docs/images
 
 LOG_PATH: a folder with result folders of real runs, of which all rounds are compared and the newest run's report is
-shown. Pictures of many devices are of samples that are made up here.
+shown; where runs of a search are among them, also the newest one's. Pictures of many devices are of samples that are
+made up here.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "training")]
 from tests.run_benchmarks.report.long_run import Made, write_made_run  # noqa: E402
 
 RUN_PY = ROOT / "training" / "run_benchmarks" / "run.py"
+SEARCH = "search:"  # how its cases begin
 DRAWN_MS = 2500  # until charts are drawn
 MADE = Made(tuple(f"node{number}" for number in range(4)), seconds=7200, steps=1440)
 
@@ -49,6 +51,10 @@ def _report(page: Page) -> None:
     page.locator("tbody a").first.click()
 
 
+def _search(page: Page) -> None:
+    page.locator(f"tbody tr:has-text('{SEARCH}') a").first.click()
+
+
 def _comparison(page: Page) -> None:
     """Of all rounds of the newest case."""
     boxes = page.locator('input[name="r"]').all()
@@ -65,6 +71,7 @@ OF_RUNS = (
     Picture("report", _report, "section h2:has(.good)", 1075),
     Picture("comparison", _comparison, height=1000),
 )
+OF_SEARCH = (Picture("search", _search, "h3:has-text('The family of')", 1000),)
 OF_DEVICES = (
     Picture("report_dark", _report, "figure:has-text('Power, accelerators')", 400, "dark"),
     Picture("report_heat", _report, "h4:has-text('Temperature, accelerators: greatest')", 225, "dark"),
@@ -105,6 +112,8 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     arguments = parser.parse_args()
     take(arguments.log_path, OF_RUNS, arguments.out)
+    if any(arguments.log_path.glob(f"*/{SEARCH}*")):
+        take(arguments.log_path, OF_SEARCH, arguments.out)
     with tempfile.TemporaryDirectory() as folder:
         write_made_run(Path(folder, "run20260102030405"), MADE)
         take(Path(folder), OF_DEVICES, arguments.out)

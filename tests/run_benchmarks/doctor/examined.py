@@ -51,11 +51,16 @@ def plan_of(folder: Path, *, test_conf: str = TEST_CONF, cluster_conf: str = "")
 
 
 def patient_of(
-    changed: str = "", *, transport: Transport | None = None, vendors: tuple[Vendor, ...] = ()
+    changed: str = "",
+    *,
+    transport: Transport | None = None,
+    vendors: tuple[Vendor, ...] = (),
+    address: str = "n1.invalid",
 ) -> Patient:
     """A host that said PRINTED, but for lines that come after it."""
     look = Look(parse(PRINTED + changed))
-    return Patient(transport or LocalTransport("node1"), (), is_only_seen=True, look=look, vendors=vendors)
+    here = transport or LocalTransport("node1")
+    return Patient(here, (), is_only_seen=True, look=look, vendors=vendors, address=address)
 
 
 def judge(checker: Checker[Patient], plan: Plan, patient: Patient) -> Check:

@@ -95,6 +95,12 @@ def test_a_host_that_is_not_reached_is_named(tmp_path: Path) -> None:
     assert all("is not reached at TCP port" in text for text in outcomes)
 
 
+def test_a_host_is_reached_by_its_address_where_that_is_not_its_name(tmp_path: Path) -> None:
+    """A pod is named by its node."""
+    outcomes = measured(tmp_path, patient_of(address="127.0.0.1"), patient_of(address="127.0.0.1"))
+    assert len(outcomes) == 2 and all("there and back" in text for text in outcomes)
+
+
 def test_where_nothing_can_measure_it_is_skipped_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

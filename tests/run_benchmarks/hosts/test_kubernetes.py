@@ -204,6 +204,19 @@ def test_a_pod_that_is_lost_has_its_class_and_its_evidence(
     assert end.host == ("node-1" if kind is FailureClass.NODE_FAILED else "")
 
 
+def test_why_one_pod_was_taken_goes_before_that_its_job_deletes_the_others(
+    api: KubernetesApi, plan: Plan
+) -> None:
+    async def lose(allocation: Allocation) -> Any:
+        first, second = api.of_kind("pods")
+        first["metadata"]["deletionTimestamp"] = "2026-11-27T23:10:00Z"
+        second["status"] = {**kubelets.running(), "conditions": [DISRUPTED]}
+        assert allocation.tenure
+        return await allocation.tenure.end()
+
+    assert on_pods(plan, lose).failure_class is FailureClass.ALLOCATION_PREEMPTED
+
+
 def test_a_controller_that_takes_a_round_up_finds_its_pods_again(api: KubernetesApi, plan: Plan) -> None:
     async def scenario() -> None:
         case = plan.cases[0]
@@ -220,7 +233,7 @@ def test_a_controller_that_takes_a_round_up_finds_its_pods_again(api: Kubernetes
     asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
 
 
-def test_no_pod_comes_to_a_node_that_failed(api: KubernetesApi, plan: Plan) -> None:
+def test_a_node_that_failed_gets_pods_only_where_no_other_takes_them(api: KubernetesApi, plan: Plan) -> None:
     async def scenario() -> None:
         hosts = open_allocator(plan, UID)
         hosts.avoid("node-7")
@@ -229,10 +242,12 @@ def test_no_pod_comes_to_a_node_that_failed(api: KubernetesApi, plan: Plan) -> N
 
     asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
     (job,) = (each for each in api.applied if each["kind"] == "Job")
-    (term,) = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ]["nodeSelectorTerms"]
-    assert term == {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["node-7"]}]}
+    affinity = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    (rule,) = affinity.pop("preferredDuringSchedulingIgnoredDuringExecution")
+    assert rule["preference"] == {
+        "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["node-7"]}]
+    }
+    assert not affinity
 
 
 def test_what_a_run_has_left_is_found_and_removed(api: KubernetesApi, plan: Plan) -> None:

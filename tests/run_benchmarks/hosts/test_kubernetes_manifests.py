@@ -223,3 +223,19 @@ def test_a_pod_without_a_controller_ends_by_itself(tmp_path: Path) -> None:
         os.utime(alive, (time.time() + 60, time.time() + 60))
         held.send_signal(signal.SIGTERM)  # as the kubelet ends it: at once, and not after its patience
         assert held.wait(timeout=30) == 0
+
+
+def test_a_pod_that_is_taken_away_stays_until_its_controller_lets_it_go(tmp_path: Path) -> None:
+    """It is deleted within a second else, and why it was is seen by nobody."""
+    alive = tmp_path / "alive"
+    script = HOLD.replace("sleep 10", "sleep 0.1").replace("sleep 1;", "sleep 0.1; echo still here;")
+    with subprocess.Popen(
+        ["sh", "-c", script, str(alive), "3600", "3600"], stdout=subprocess.PIPE, text=True
+    ) as held:
+        while not alive.exists():
+            time.sleep(0.01)
+        alive.touch()
+        held.send_signal(signal.SIGTERM)
+        assert held.stdout and held.stdout.readline() == "still here\n"
+        alive.unlink()
+        assert held.wait(timeout=30) == 0

@@ -33,6 +33,13 @@ def test_shipped_files_run_the_demo_on_this_machine() -> None:
         assert (TRAINING / path).is_file()
 
 
+def test_a_copy_is_valid_in_any_folder() -> None:
+    path = CONFIG / "test_conf.py"
+    names: dict[str, object] = {"__file__": "/conf/test_conf.py"}
+    exec(compile(path.read_text(encoding="utf-8"), path, "exec"), names)  # noqa: S102 - it is our own
+    assert names["CASES"] == {"bert:pytorch:cpu:1:2:1": "/.quickstart/bert_demo"}
+
+
 @pytest.mark.parametrize("name", ["cluster_conf.py", "test_conf.py"])
 def test_every_setting_is_explained_beside_it(name: str) -> None:
     text = (CONFIG / name).read_text(encoding="utf-8")

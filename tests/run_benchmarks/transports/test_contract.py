@@ -131,6 +131,29 @@ def test_output_that_is_not_utf8_is_kept_readable(host: Host) -> None:
     assert host.use(lambda t: t.run(["printf", r"a\377b"])).stdout == "a\ufffdb"
 
 
+def test_a_line_is_handed_on_while_its_command_runs(host: Host) -> None:
+    """As a server prints the port at which it is then asked."""
+
+    async def scenario(transport: Transport) -> str:
+        printed, come = bytearray(), asyncio.Event()
+
+        async def take(chunk: bytes) -> None:
+            printed.extend(chunk)
+            if printed.endswith(b"\n"):
+                come.set()
+
+        async def once_it_has_come() -> AsyncIterator[bytes]:
+            await come.wait()
+            yield b"asked"
+
+        script = "echo 4711; cat >&2"
+        return (
+            await transport.run(["sh", "-c", script], stdin=once_it_has_come(), stdout=take, timeout=60)
+        ).stderr
+
+    assert host.use(scenario) == "asked"
+
+
 def test_a_slow_reader_holds_the_command_back(host: Host, tmp_path: Path) -> None:
     """50 MB: the command is stopped by the full pipe while the reader sleeps, and nothing is lost."""
     total, progress = 50 * MIB, tmp_path / "progress"

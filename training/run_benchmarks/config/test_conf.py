@@ -32,7 +32,7 @@ VENDORS: dict[str, dict[str, object]] = {}
 TEST_TYPE = "default"
 
 # Where quickstart.sh puts the data of the demo: beside training/, so that it is not sent to the hosts.
-_DEMO_DATA = _Path(__file__).resolve().parents[3] / ".quickstart" / "bert_demo"
+_DEMO_DATA = _Path(__file__).parent.joinpath("../../../.quickstart/bert_demo").resolve()
 
 # What to run: "model:framework[_version]:chip:nnodes:nproc:repeat" -> data directory on every host.
 # `nnodes` is the number of hosts, `nproc` the processes on each, `repeat` the number of rounds; the

@@ -82,7 +82,14 @@ def _patient(
 ) -> Patient:
     own = {place.case.vendor.name: place.case.vendor for place in places}
     own |= {name: vendor for name, vendor in vendors.items() if host.name in plan.cluster.hosts_of(name)}
-    return Patient(host.transport, places, is_only_seen=True, readings=readings, vendors=tuple(own.values()))
+    return Patient(
+        host.transport,
+        places,
+        is_only_seen=True,
+        readings=readings,
+        vendors=tuple(own.values()),
+        address=host.address,
+    )
 
 
 async def _meet(plan: Plan, runtime: Runtime, patient: Patient) -> tuple[Patient | None, Check]:

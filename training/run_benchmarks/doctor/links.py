@@ -94,7 +94,7 @@ async def _link(plan: Plan, patient: Patient, peer: str, other: Patient) -> Link
     program = _program(f"serve({token!r})")
     try:
         async with served_port(other.transport, serving, program, LIMIT_S, LIMIT_S) as port:
-            call = f"ask({peer!r}, {port}, {token!r})"
+            call = f"ask({other.address!r}, {port}, {token!r})"
             done = await patient.transport.run(asking, stdin=_program(call), timeout=LIMIT_S)
             if not done.ok:
                 raise _not_reached(f"{peer} is not reached at TCP port {port}: {done.last_lines(1)}", patient)

@@ -68,10 +68,11 @@ class Look:
 
 @dataclass(frozen=True)
 class Patient(HostUse):
-    """A host that is examined. vendors: whose devices it should have."""
+    """A host that is examined. vendors: whose devices it should have. address: by which other hosts reach it."""
 
     look: Look = field(default_factory=Look)
     vendors: tuple[Vendor, ...] = ()
+    address: str = ""
 
 
 async def look_at(transport: Transport) -> Look:

@@ -21,6 +21,7 @@ from run_benchmarks.transports.kubectl import KubectlTransport
 from run_benchmarks.transports.kubectl.client import Kubectl
 from run_benchmarks.transports.kubectl.pods import Pod
 
+LET_GO_S = 5.0
 BEATS, TOUCH_S = 5, 30.0  # so often within the time after which a pod ends: some may fail
 DELETE_S = 45.0  # a pod has half a minute to end
 
@@ -58,12 +59,13 @@ class KubernetesHosts:
         yield ()
 
     def avoid(self, host: str) -> None:
-        """Let no further pod come to this node."""
+        """Let further pods come to this node only where no other takes them."""
         self._avoided.add(host)
 
     @asynccontextmanager
     async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
         """The pods of a job: those that are there, where the round had some before it was taken up."""
+        hosts: tuple[Host, ...] = ()
         keeping: asyncio.Task[None] | None = None
         try:
             job, pods = await self._job_and_pods(case)
@@ -75,6 +77,7 @@ class KubernetesHosts:
             if keeping:
                 keeping.cancel()
             if not self._settings.job:
+                await on_all(hosts, _let_go)
                 await self.close()
 
     async def close(self) -> None:
@@ -116,6 +119,11 @@ def hosts_of(pods: Sequence[Pod], job: str, kubectl: Kubectl) -> tuple[Host, ...
         Host(name, f"{job}-{pod.index}.{job}", KubectlTransport(name, pod.name, kubectl))
         for name, pod in zip(names, pods, strict=True)
     )
+
+
+async def _let_go(host: Host) -> None:
+    """Say to a pod that nothing is wanted of it any more: it ends at once when it is deleted."""
+    await host.transport.run(["rm", "-f", ALIVE], timeout=LET_GO_S)
 
 
 async def _keep(hosts: Sequence[Host], every_s: float) -> None:

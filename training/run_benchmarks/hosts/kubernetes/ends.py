@@ -93,11 +93,10 @@ class PodTenure:
 
     async def _gone(self) -> tuple[str, PodEnd] | None:
         pods = {pod.name: pod for pod in await self._kubectl.pods(self._selector)}
-        for name in self._nodes:
-            end = pods[name].end if name in pods else _deleted(name)
-            if end:
-                return name, end
-        return None
+        seen = {name: pods[name].end if name in pods else _deleted(name) for name in self._nodes}
+        ends = [(name, end) for name, end in seen.items() if end]
+        # where a pod is lost, its job deletes the others: what only says so says least
+        return min(ends, key=lambda each: each[1].kind is FailureClass.ALLOCATION_CANCELLED, default=None)
 
 
 def _deleted(name: str) -> PodEnd:

@@ -26,14 +26,20 @@ ALIVE = "/tmp/flagperf-alive"  # noqa: S108 - in a pod, where all is the one use
 RESERVE_S = 3600
 PODS_KEPT_S = 600  # after their end, for who wants to look at them
 LOOK_S, PROBE_S = 10, 2
+GRACE_S, LINGER_S = 30, 20
 # $0: a file that the controller touches; $1: seconds. Where no controller has touched it for so long, the pod ends. $2:
-# so many seconds more at first, in which other pods of the job may be pending.
+# so many seconds more at first, in which other pods of the job may be pending. A pod that is asked to end while a
+# controller holds it lingers: it would be gone before anybody has seen why, and its logs with it.
 HOLD = (
-    'trap "exit 0" TERM; touch -d "@$(($(date +%s) + $2))" "$0"; '
-    'while [ $(($(date +%s) - $(stat -c %Y "$0"))) -lt "$1" ]; '
-    f'do sleep {LOOK_S} & wait $!; done; echo "no controller for $1 s"'
+    'age() { echo $(($(date +%s) - $(stat -c %Y "$0"))); }; '
+    f'linger() {{ for _ in $(seq {LINGER_S}); do [ -e "$0" ] && [ "$(age)" -ge 0 ] || break; '
+    "sleep 1; done; exit 0; }; "
+    'trap linger TERM; touch -d "@$(($(date +%s) + $2))" "$0"; '
+    'while [ -e "$0" ] && [ "$(age)" -lt "$1" ]; '
+    f'do sleep {LOOK_S} & wait $!; done; [ ! -e "$0" ] || echo "no controller for $1 s"'
 )
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 # Units of container engines' sizes -> those of Kubernetes.
 _UNITS = {"b": "", "k": "Ki", "m": "Mi", "g": "Gi", "": ""}
 RESTRICTED = {
@@ -59,7 +65,7 @@ class Workers:
     rounds: int = 1
 
     def manifests(self, avoided: Collection[str] = ()) -> list[Manifest]:
-        """Both of them; no pod comes to a node that is `avoided`."""
+        """Both of them; pods come to a node that is `avoided` only where no other takes them."""
         # known before a pod is ready: each waits until it finds the first
         service = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {LABEL_JOB: self.name}}
         labels, count = self._labels, self.case.settings.nnodes
@@ -97,7 +103,7 @@ class Workers:
                 "subdomain": self.name,
                 "automountServiceAccountToken": False,
                 "enableServiceLinks": False,
-                "terminationGracePeriodSeconds": 30,
+                "terminationGracePeriodSeconds": GRACE_S,
                 "securityContext": secure_pod(settings.user),
                 "containers": [self._container()],
                 "volumes": _volumes(settings, self.shm_size),
@@ -190,14 +196,14 @@ def secure_pod(user: int) -> Manifest:
 
 
 def _affinity(settings: KubernetesSettings, name: str, avoided: Collection[str]) -> Manifest:
-    """A node for each pod, and none that is avoided."""
+    """A node for each pod and, where there are others, none that is avoided: else a small cluster would take none."""
     rules: Manifest = {}
     if not settings.share_nodes:
         own = {"labelSelector": {"matchLabels": {LABEL_JOB: name}}, "topologyKey": "kubernetes.io/hostname"}
         rules["podAntiAffinity"] = {_REQUIRED: [own]}
     if avoided:
         fields = [{"key": "metadata.name", "operator": "NotIn", "values": [node]} for node in sorted(avoided)]
-        rules["nodeAffinity"] = {_REQUIRED: {"nodeSelectorTerms": [{"matchFields": fields}]}}
+        rules["nodeAffinity"] = {_PREFERRED: [{"weight": 100, "preference": {"matchFields": fields}}]}
     return rules
 
 

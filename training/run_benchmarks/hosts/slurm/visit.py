@@ -15,7 +15,8 @@ from run_benchmarks.stages.fan_out import on_all, values_of
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 
-WAIT_S, LOOK_S, STAY_S = 60.0, 0.5, 900
+WAIT_S, STAY_S = 60.0, 900
+LOOK_S, GROWTH = 0.25, 1.3  # all nodes of a large job look at once: the longer the wait so far, the rarer
 # It ends by itself, should its controller die.
 SCRIPT = f"#!/bin/sh\n# Lets a run of FlagPerf's clean up after itself on this node.\nexec sleep {STAY_S}\n"
 
@@ -55,7 +56,7 @@ async def _job_on(slurm: Slurm, argv: Sequence[str], node: str) -> str:
     """A job that runs on the node; SlurmError where there will be none soon."""
     if await slurm.down((node,)):
         raise SlurmError("Slurm has it as down", where=node)
-    job_id, until = await slurm.submit(argv, SCRIPT), time.time() + WAIT_S
+    job_id, until, pause_s = await slurm.submit(argv, SCRIPT), time.time() + WAIT_S, LOOK_S
     while True:
         job = await slurm.look(job_id)
         if job and job.state == RUNNING:
@@ -63,7 +64,8 @@ async def _job_on(slurm: Slurm, argv: Sequence[str], node: str) -> str:
         if job is None or not job.is_live or _comes_after(job, until):
             reason = job.fields.get("Reason", job.state) if job else "no job"
             raise SlurmError(f"Slurm does not grant it within {WAIT_S:g} s ({reason})", where=node)
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(pause_s)
+        pause_s *= GROWTH
 
 
 def _comes_after(job: Job, until: float) -> bool:
