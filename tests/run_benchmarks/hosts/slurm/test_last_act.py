@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -15,13 +13,13 @@ from run_benchmarks.hosts.slurm.last_act import WAIT
 PATIENCE_S = 60.0
 
 
-def child_of(shell: subprocess.Popen[bytes], *but: int) -> int:
+def child_of(shell: subprocess.Popen[bytes], *but: psutil.Process) -> psutil.Process:
     """What the shell waits with now."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         for child in psutil.Process(shell.pid).children():
-            if child.name() == "sleep" and child.pid not in but:
-                return child.pid
+            if child not in but and child.name() == "sleep":
+                return child
         time.sleep(0.01)
     raise AssertionError("it waits with nothing")
 
@@ -34,10 +32,10 @@ def test_nothing_of_it_is_left_whatever_the_signal_hits_first(tmp_path: Path) ->
         shell.stdin.close()
         shell.stdin = None
         first = child_of(shell)
-        os.kill(first, signal.SIGTERM)
+        first.terminate()
         second = child_of(shell, first)
         shell.terminate()
         assert shell.communicate(timeout=PATIENCE_S)[0] == b"done\n"
         assert shell.returncode == 0
-    assert not psutil.pid_exists(second)
+    assert not psutil.wait_procs([second], timeout=PATIENCE_S)[1]
     assert (tmp_path / "done").exists()
