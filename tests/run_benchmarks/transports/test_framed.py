@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 from collections.abc import Iterable
 
-from run_benchmarks.transports.framed import BEGIN, END, RARE, Framed, FramedCommand
+from run_benchmarks.transports.framed import BEGIN, END, NOISE_BYTES, RARE, Framed, FramedCommand
 
 PRINTED = b"a\n" + RARE.encode() * 3 + b"\0\xff\n no end"
 
@@ -42,6 +42,15 @@ def test_without_the_whole_end_there_is_no_code() -> None:
     mark = framed.mark.encode()
     taken(framed, [mark + PRINTED + mark + b"0 "])
     assert framed.code is None
+
+
+def test_what_never_ends_behind_the_end_is_not_kept() -> None:
+    framed = framed_into(bytearray())
+    mark = framed.mark.encode()
+    taken(framed, [mark + mark, *[b"x" * NOISE_BYTES] * 9])
+    assert len(framed._held) == NOISE_BYTES and framed.code is None
+    taken(framed, [b"7 " + mark, *[b"x" * NOISE_BYTES] * 9, b"killed"])
+    assert len(framed.rest) == NOISE_BYTES and framed.rest.endswith("killed")
 
 
 def test_a_shell_frames_a_command() -> None:

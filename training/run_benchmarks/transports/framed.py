@@ -55,6 +55,8 @@ class Framed:
             ready = _before_mark(self._held, mark)
             await self._give(self._held[:ready])
             self._held = self._held[ready:]
+        else:  # behind the end, where no more than a few words of what carries it are expected
+            self._held = self._held[-NOISE_BYTES:]
 
     async def _give(self, part: bytes) -> None:
         """What stands before the first mark, between two of them, or behind the last."""

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,39 @@ def test_a_round_has_the_nodes_of_a_job_and_gives_them_back(slurm: Slurm) -> Non
             assert job.waited_s is not None and job.energy_j is None
         assert slurm.jobs() == {}
         assert (await allocation.tenure.record()).state == "RUNNING"  # cancelled by ourselves alone
+
+    in_time(scenario())
+
+
+def environments_of(job: str) -> dict[bytes, bytes]:
+    """Of the processes of a job on its nodes, by PID and command line."""
+    environments = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            argv, variables = (folder / "cmdline").read_bytes(), (folder / "environ").read_bytes()
+            if f"SLURM_JOB_ID={job}\0".encode() in variables:
+                environments[folder.name.encode() + argv] = variables
+    return environments
+
+
+def test_nothing_of_the_controllers_environment_waits_on_the_nodes(
+    slurm: Slurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("FLAGPERF_SECRET", "SLURM_OTHER"):
+        monkeypatch.setenv(name, "hunter2")
+
+    async def scenario() -> None:
+        async with hosts_of(SlurmSettings()).acquire(TWO) as allocation:
+            assert allocation.tenure is not None
+            job = (await allocation.tenure.record()).job
+            allocation.tenure.at_end("true")
+
+            def waits_everywhere() -> bool:
+                return sum(b"sh\0-c\0script=" in argv for argv in environments_of(job)) == 2
+
+            await until(waits_everywhere)
+            assert not any(b"hunter2" in variables for variables in environments_of(job).values())
+            await allocation.tenure.close()
 
     in_time(scenario())
 

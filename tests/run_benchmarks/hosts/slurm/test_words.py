@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from run_benchmarks.hosts.slurm.ends import about_to_end, ended, waits_for_ever
-from run_benchmarks.hosts.slurm.holder import ABANDONED, sbatch_argv
+from run_benchmarks.hosts.slurm.holder import ABANDONED, sbatch_argv, script
 from run_benchmarks.hosts.slurm.jobs import Job, Slurm, SlurmError, energy_in, job_in
 from run_benchmarks.plan.slurm import SlurmSettings
 from run_benchmarks.transports.base import ByteSink, ByteSource, Transport
@@ -21,7 +24,7 @@ RECORD = (
     "Partition=batch NodeList=n[1-2] BatchHost=n1 NumNodes=2 TRES=cpu=8,node=2,billing=8 "
     "Comment=JobState=CANCELLED NodeList=evil TresPerNode=gres:gpu:2"
 )
-# MADE UP by the documentation of sacct --parsable2, with a node's power counted: no accounting runs in the tests.
+# MADE UP after what sacct 22.05 prints (test_accounting.py), with an extern step and energy that none counts here.
 SACCT = [
     ["17", "CANCELLED by 1000", "0:0", "00:10:00", "2", ""],
     ["17.batch", "CANCELLED", "0:15", "00:10:00", "1", "60000"],
@@ -145,6 +148,19 @@ def test_a_node_of_its_own_has_all_of_its_memory_unless_the_user_says_so() -> No
 def test_nodes_to_be_avoided_are_added_to_those_of_the_user() -> None:
     argv = sbatch_argv(SlurmSettings(options=("--exclude=n9",)), "name", 2, {"n2", "n1"})
     assert argv[-1] == "--exclude=n9,n1,n2"
+
+
+def test_a_job_waits_without_the_token_that_it_was_asked_for_with(tmp_path: Path) -> None:
+    """FAKES: a `sleep` that does not, and a `squeue` that shows the variables of the script which calls it."""
+    programs = {"sleep": "", "squeue": f"cat /proc/$PPID/environ >{tmp_path}/shown; echo beat"}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "job").write_text(script(SlurmSettings()))
+    variables = {"PATH": f"{tmp_path}:{os.defpath}", "SLURM_JWT": "hunter2", "SLURM_JOB_ID": "17"}
+    assert subprocess.run(["sh", tmp_path / "job"], env=variables).returncode == ABANDONED
+    assert b"SLURM_JOB_ID=17" in (tmp_path / "shown").read_bytes()
+    assert b"hunter2" not in (tmp_path / "shown").read_bytes()
 
 
 class Answering(Transport):

@@ -17,6 +17,8 @@ SCRIPT = """\
 #!/bin/sh
 # Holds the nodes of a run of FlagPerf, which gives them back. Its controller writes into this job's comment all the
 # while; where nobody has for {limit} s, it has died, and the nodes are given back here.
+# The token that sbatch was called with is its user's alone, and good for minutes only: a node asks as itself.
+[ -z "${{SLURM_JWT-}}" ] || exec env --unset=SLURM_JWT sh "$0"
 left={limit} last=
 while [ "$left" -gt 0 ]; do
     sleep {every}

@@ -14,6 +14,7 @@ from run_benchmarks.hosts.base import AllocationError
 from run_benchmarks.plan.slurm import nodes_in
 from run_benchmarks.transports.base import Completed, Transport
 from run_benchmarks.transports.local import LocalTransport
+from run_benchmarks.transports.srun import SLURMS_OWN
 from utils.errors import FlagPerfError
 from utils.text_files import shortened
 
@@ -38,7 +39,7 @@ LIVE = frozenset(
 SCONTROL = ("env", "SLURM_TIME_FORMAT=standard", "scontrol")
 _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(\S*)")
 _NOTHING = ("", "(null)", "N/A", "Unknown", "None", "n/a")
-_NEEDED = re.compile(r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|(SLURM|SBATCH)_\w+")
+_NEEDED = re.compile(r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|SBATCH_\w+")
 _ID = re.compile(r"\d{1,12}", re.ASCII)
 _ACCOUNTED = "JobID,State,ExitCode,Elapsed,NNodes,ConsumedEnergyRaw"
 
@@ -206,7 +207,9 @@ class Slurm:
 def _with_little_around() -> Iterator[str]:
     """Before a command: it gets no variables but those that Slurm's commands need; others may hold secrets."""
     yield "env"
-    yield from (f"--unset={name}" for name in os.environ if not _NEEDED.fullmatch(name))
+    yield from (
+        f"--unset={name}" for name in os.environ if not (_NEEDED.fullmatch(name) or name in SLURMS_OWN)
+    )
 
 
 def job_in(record: str) -> Job:

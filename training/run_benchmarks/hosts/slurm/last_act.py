@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import suppress
 
 from run_benchmarks.hosts.slurm.jobs import Job
 from run_benchmarks.transports.local import LocalTransport
-from run_benchmarks.transports.srun import SLURMS_OWN
+from run_benchmarks.transports.srun import srun
 from utils.errors import FlagPerfError
 
 # The shell is the step's own process, and outlives the signal that all processes of the job get; SIGKILL follows after
@@ -30,18 +29,7 @@ class LastAct:
         await asyncio.gather(self._step, return_exceptions=True)
 
     async def _wait(self, job: Job, script: str) -> None:
-        others = [name for name in os.environ if name.startswith("SLURM_") and name not in SLURMS_OWN]
-        options = ("--overlap", "--cpu-bind=none", "--mpi=none", "--quiet", "--ntasks-per-node=1")
-        argv = (
-            "env",
-            *(f"--unset={name}" for name in others),
-            "srun",
-            f"--jobid={job.id}",
-            f"--nodes={len(job.nodes)}",
-            *options,
-            "sh",
-            "-c",
-            WAIT,
-        )
+        where = (f"--nodes={len(job.nodes)}", "--ntasks-per-node=1")
+        argv = srun(job.id, *where, "sh", "-c", WAIT)
         with suppress(FlagPerfError):
             await LocalTransport("slurm").run(argv, stdin=script.encode())

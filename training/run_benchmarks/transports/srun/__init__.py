@@ -23,8 +23,6 @@ PASSED_ON = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "USER")
 # --mpi: whatever the site prepares by default is for programs that Slurm itself starts. --quiet: errors are still told.
 OPTIONS = (
     "--overlap",
-    "--nodes=1",
-    "--ntasks=1",
     "--cpu-bind=none",
     "--mpi=none",
     "--quiet",
@@ -108,18 +106,19 @@ class SrunTransport(Transport):
                     await self._here.run(("scancel", "--signal=KILL", number), timeout=END_S)
 
     def _srun(self, name: str, argv: Sequence[str]) -> tuple[str, ...]:
-        """`srun` of a command, as it would be for a user who has set no option of it by a variable."""
-        others = [name for name in os.environ if name.startswith("SLURM_") and name not in SLURMS_OWN]
-        step = (f"--jobid={self._job}", f"--nodelist={self.host}", f"--job-name={name}")
-        return (
-            "env",
-            *(f"--unset={name}" for name in others),
-            f"PATH={_path()}",
-            "srun",
-            *OPTIONS,
-            *step,
-            *argv,
-        )
+        step = (f"--nodelist={self.host}", "--nodes=1", "--ntasks=1", f"--job-name={name}")
+        return srun(self._job, *step, *argv)
+
+
+def srun(job: str, *words: str) -> tuple[str, ...]:
+    """`srun` of a step of a job, as it would be for a user who has set no option of it by a variable.
+
+    Args:
+        words: which nodes, how many tasks, and what is executed.
+    """
+    others = [name for name in os.environ if name.startswith("SLURM_") and name not in SLURMS_OWN]
+    unset = (f"--unset={name}" for name in others)
+    return ("env", *unset, f"PATH={_path()}", "srun", *OPTIONS, f"--jobid={job}", *words)
 
 
 def _path() -> str:
