@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass as model
 
-from run_benchmarks.names import user_path
 from run_benchmarks.plan import values
 from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.host_ranges import expand, fold
 from run_benchmarks.plan.reader import Reader, fields_of
+from run_benchmarks.user_path import user_path
 from utils.errors import FlagPerfError
 from utils.numbers import counted
 

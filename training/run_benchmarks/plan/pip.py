@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from run_benchmarks.names import user_path
 from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.host_pip import host_pip_options, read_pip_conf
 from run_benchmarks.plan.pip_record import PipConf, PipSettings
 from run_benchmarks.plan.reader import Reader
+from run_benchmarks.user_path import user_path
 from utils.errors import FlagPerfError
 
 # pip's names for the options that say where packages come from. `cert` is not among them: its file is

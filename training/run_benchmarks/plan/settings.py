@@ -9,7 +9,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.names import plain_path, user_path
+from run_benchmarks.names import plain_path
 from run_benchmarks.own_folder import check_place
 from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.monitors import SHOW_DISTURBANCES
@@ -17,6 +17,7 @@ from run_benchmarks.plan.pip import read_pip_settings
 from run_benchmarks.plan.reader import Reader, fields_of
 from run_benchmarks.plan.records import RunSettings, VendorChoice, VendorSettings
 from run_benchmarks.plan.vendor_record import Vendor
+from run_benchmarks.user_path import user_path
 from utils.errors import FlagPerfError
 
 DEFAULT_CONTAINER_HOME = "/workspace/flagperf"
