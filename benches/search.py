@@ -69,11 +69,12 @@ JSON = as_json(resnet50(Images(224, 224, 3), 1000))
 
 
 def counted(proposed: Proposed, parent: Proposed | None) -> tuple[Proposed, Facts]:
-    """As the controller checks it."""
+    """As the controller checks it; no architecture is taken twice, and so this one is another each time."""
     architecture = parse(bytes(proposed.architecture))
     operations = operations_of(architecture)
     size = (len(architecture.layers), architecture.parameters)
-    return proposed, Facts(identity_of(architecture), *size, operations.forward, operations.training, ())
+    identity = f"{identity_of(architecture)} {proposed.hyperparameters.dropout}"
+    return proposed, Facts(identity, *size, operations.forward, operations.training, ())
 
 
 @dataclass

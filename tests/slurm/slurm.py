@@ -154,7 +154,7 @@ class Slurm:
         for name in self.names:
             if name not in self._daemons:
                 self.start_node(name, wait=False)
-        _wait(lambda: bool(self.states()), self._logs, self._dead)
+        wait_until(lambda: bool(self.states()), self._logs, self._dead)
         self.run("scancel", "--user=root")
         self.wait_for_no_job()
         self.wait_for(dict.fromkeys(self.names, "idle"))
@@ -212,15 +212,15 @@ class Slurm:
 
     def wait_for_job(self, job: int, state: str) -> None:
         """Wait until a job has this state, such as RUNNING."""
-        _wait(lambda: self.job(job)["JobState"] == state, lambda: f"job {job}: {self.job(job)}")
+        wait_until(lambda: self.job(job)["JobState"] == state, lambda: f"job {job}: {self.job(job)}")
 
     def wait_for_no_job(self) -> None:
         """Wait until no job waits, runs or ends."""
-        _wait(lambda: not self.jobs(), lambda: f"jobs: {self.jobs()}")
+        wait_until(lambda: not self.jobs(), lambda: f"jobs: {self.jobs()}")
 
     def wait_for(self, states: Mapping[str, str]) -> None:
         """Wait until each of these nodes has its state, such as "idle" or "down*"."""
-        _wait(lambda: states.items() <= self.states().items(), self._logs, self._dead)
+        wait_until(lambda: states.items() <= self.states().items(), self._logs, self._dead)
 
     def states(self) -> dict[str, str]:
         """Each node's state, as sinfo writes it; none while slurmctld does not answer."""
@@ -262,7 +262,7 @@ class Slurm:
         files |= {"log-file": "munge.log", "seed-file": "munge.seed"}
         options = [f"--{option}={self.folder / name}" for option, name in files.items()]
         self._start("munged", ["munged", "--foreground", "--force", *options])  # --force: /tmp is anybody's
-        _wait((self.folder / "munge.socket").exists, self._logs, self._dead)
+        wait_until((self.folder / "munge.socket").exists, self._logs, self._dead)
 
     def _start(self, name: str, argv: Sequence[str]) -> None:
         with self._output(name) as output:
@@ -293,7 +293,7 @@ class Slurm:
         return "\n".join(f"{file.name}:\n{file.read_text(errors='replace')[-2000:]}" for file in files)
 
 
-def _wait(
+def wait_until(
     holds: Callable[[], bool], what: Callable[[], str], is_over: Callable[[], bool] = lambda: False
 ) -> None:
     deadline = time.monotonic() + READY_S

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
@@ -60,6 +61,14 @@ class ProblemsError(FlagPerfError):
 
     def __str__(self) -> str:
         return self.message
+
+
+def file_error(error: OSError) -> FlagPerfError:
+    """What the system says of a file that the user gave, or that lies in a folder that he gave."""
+    remedy = "give a path that this user may use, or mend this one: ls -ld shows its owner and mode"
+    return FlagPerfError(
+        f"cannot be used: {error.strerror}", where=os.fsdecode(error.filename), remedy=remedy
+    )
 
 
 def _quoted(message: str) -> str:

@@ -69,6 +69,8 @@ def test_an_architecture_is_passed_on_as_it_is() -> None:
         ({"training_samples": 2**60}, "training_samples"),
         ({"seconds": -1.0}, "seconds"),
         ({"seconds": None}, "seconds"),
+        ({"seconds": 0.0}, "seconds"),
+        ({"start": 5}, "start"),  # a launcher starts a worker four times
         ({"loss": -0.1}, "loss"),
         ({"loss": 1e30}, "loss"),
     ],

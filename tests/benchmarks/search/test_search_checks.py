@@ -19,7 +19,7 @@ from benchmarks.search.controller.architectures import checked, identity_of
 from benchmarks.search.controller.first import first_proposals
 from benchmarks.search.controller.refusal import RefuseError
 from benchmarks.search.hyperparameters import Space
-from benchmarks.search.morphism import Edit, apply, neighbours
+from benchmarks.search.morphism import Deepen, Edit, apply, neighbours
 from benchmarks.search.operations import operations_of
 from benchmarks.search.proposer_process import Proposer
 from benchmarks.search.protocol import Evaluation, Evaluations, Hyperparameters, Proposed, encode
@@ -95,6 +95,26 @@ def test_architectures_at_no_distance_are_the_same_whatever_their_layers_are_cal
 def test_networks_do_not_grow_above_the_most_parameters() -> None:
     with pytest.raises(RefuseError, match="parameters, 100 at most"):
         checked(CHILD, None, replace(SPACE, most_parameters=100))
+    deep = next(relu.id for relu in START.layers if relu.kind == "relu")
+    grown = apply(START, Deepen(deep))
+    deepened = replace(
+        CHILD, edits=(Raw(msgspec.json.encode(Deepen(deep))),), architecture=Raw(as_json(grown))
+    )
+    space = replace(SPACE, most_parameters=grown.parameters)
+    checked(deepened, None, space)
+    with pytest.raises(RefuseError, match=f"parameters, {grown.parameters} at most"):  # as it is trained
+        checked(replace(deepened, hyperparameters=Hyperparameters(0.0, 5, 32)), None, space)
+
+
+def test_networks_do_not_grow_above_the_most_layers() -> None:
+    relu = next(layer.id for layer in START.layers if layer.kind == "relu")
+    grown = START
+    for _ in range(200):
+        grown = apply(grown, Deepen(relu))
+    edits = (Raw(msgspec.json.encode(Deepen(relu))),) * 200
+    deepest = replace(CHILD, edits=edits, architecture=Raw(as_json(grown)))
+    with pytest.raises(RefuseError, match=f"{len(grown.layers)} layers, 600 at most"):
+        checked(deepest, None, replace(SPACE, most_parameters=2**30))
 
 
 def test_there_is_a_first_proposal_for_each_worker_and_the_start_is_one() -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from benchmarks.search.controller import clock, proposals
+from benchmarks.search.controller import clock, ledger, proposals
 from benchmarks.search.controller.database import FILE, StateError, open_database
 from benchmarks.search.controller.refusal import RefuseError
 from benchmarks.search.protocol import (
@@ -17,6 +18,7 @@ from benchmarks.search.protocol import (
     DataFacts,
     Evaluations,
     History,
+    Hyperparameters,
     NextTrial,
     Over,
     Propose,
@@ -87,7 +89,7 @@ def test_what_is_sent_again_is_taken_once(engine: Bench) -> None:
         (1, {"validation_samples": 101}, "101 validation_samples"),
         (1, {"training_samples": 0}, "0 training_samples"),
         (1, {"seconds": 40.0}, "40.0 s, 30.0 s after the answer before"),
-        (1, {"seconds": 1.0}, "29.0 s are in no epoch"),
+        (1, {"training_samples": 999}, "999 training_samples in an epoch; there are 1000"),
     ],
 )
 def test_an_epoch_that_cannot_be_is_refused(
@@ -105,6 +107,16 @@ def test_an_epoch_may_be_told_of_late_where_the_worker_says_so(engine: Bench) ->
     trial = engine.trial()
     engine.tick(20)
     assert engine.send(epoch_of(trial, 1, seconds=2.0, delayed_s=18.0)) == Taken()
+
+
+def test_a_controller_that_stood_still_does_not_blame_the_worker_for_it(engine: Bench) -> None:
+    trial = engine.trial()
+    engine.now_s += 10 + 25  # what it sends is read 25 s later, of which it knows nothing
+    assert engine.send(epoch_of(trial, 1)) == Taken()
+    engine.tick(29)
+    engine.send(beat(0))
+    engine.tick(29)
+    assert "57.0 s are in no epoch" in engine.refused(epoch_of(trial, 2, seconds=1.0))[1]
 
 
 def test_an_epoch_is_not_told_of_twice_in_different_words(engine: Bench) -> None:
@@ -230,6 +242,34 @@ def test_waiting_of_lost_and_restarted_sessions_stays_in_the_sum(engine: Bench) 
 def test_nobody_waits_longer_than_he_is_there(engine: Bench) -> None:
     engine.tick(20)
     assert engine.refused(beat(0, waited_s=30.0))[0] == 422
+    engine.send(beat(0, waited_s=20.9))  # some slack; but what is told of it adds up
+    engine.send(register(0, start=2))
+    assert engine.events("WORKER")[-1].value["waited_s"] == 20.0
+
+
+def test_a_worker_that_talks_too_much_is_done_without_before_the_log_is_full(
+    engine: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "MOST_EVENTS", 300)
+    engine.joined(1)
+    number = 0
+    while not isinstance(engine.joined(1), Over):
+        number += 1
+        assert number < 300
+        engine.tick(1)
+        engine.send(beat(0))
+        engine.proposed(1, number)
+        trial = engine.send(NextTrial(**who(1), waited_s=0.0))
+        if isinstance(trial, Trial):
+            engine.tick(1)
+            engine.send(epoch_of(trial, 1, worker=1, seconds=1.0))
+            engine.send(done(trial, worker=1, stopped=True))
+    assert engine.events("WORKER")[-1].value["reason"] == "it has brought about more events than a worker may"
+    assert len(engine.events()) < 120
+    assert isinstance(engine.trial(0), Trial), "the other goes on"
+    engine.ledger.close()
+    engine.start()
+    assert engine.joined(1) == Over("it has brought about more events than a worker may")
 
 
 def test_a_worker_whose_trials_all_fail_is_done_without(engine: Bench) -> None:
@@ -282,10 +322,10 @@ def test_what_came_of_proposals_is_told_once_each_time_it_changes(engine: Bench)
 
 def test_nothing_is_tried_twice(engine: Bench) -> None:
     engine.joined(1)
-    message = Propose(**who(0), proposed=proposal(7))
-    for is_new in (True, False):
+    other = replace(proposal(7), hyperparameters=Hyperparameters(0.1, 5, 64))
+    for is_new, proposed in ((True, proposal(7)), (False, proposal(7)), (False, other)):
         assert engine.history().wanted
-        assert engine.send(message) == Taken(accepted=is_new)
+        assert engine.send(Propose(**who(0), proposed=proposed)) == Taken(accepted=is_new)
 
 
 def test_a_proposal_is_taken_of_whom_one_was_wanted_once(engine: Bench) -> None:
@@ -329,6 +369,20 @@ def test_anothers_proposals_that_fail_are_not_the_workers_fault(engine: Bench) -
         assert engine.send(failed(trial)) == Taken()
     for number in range(4):  # the first of another's counts: it may be the worker
         assert isinstance(engine.send(failed(engine.trial())), Over if number == 3 else Taken)
+
+
+def test_trials_of_a_parent_that_another_trained_are_not_the_workers_fault(engine: Bench) -> None:
+    engine.joined(1)
+    parent = engine.trial(1)
+    engine.tick(10)
+    engine.send(epoch_of(parent, 1, worker=1))
+    engine.send(done(parent, worker=1, stopped=True))
+    for number in range(7):  # of its own proposals, whose weights fail it
+        assert engine.history().wanted
+        engine.send(Propose(**who(0), proposed=proposal(50 + number, parent=parent.trial)))
+        trial = engine.send(free())
+        assert isinstance(trial, Trial)
+        assert engine.send(failed(trial)) == Taken()
 
 
 def test_anothers_requests_do_not_spend_a_workers_allowance(engine: Bench) -> None:

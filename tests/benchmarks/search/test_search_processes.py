@@ -15,11 +15,22 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
+from msgspec import Raw
 
 from benchmarks.search.client import Client, RequestRefusedError
 from benchmarks.search.controller.connections import CONNECTIONS_OF_WORKER, STRANGERS
 from benchmarks.search.controller.settings import SearchSettings
-from benchmarks.search.protocol import LARGEST_BODY, Beat, Heartbeat, NextTrial, Settled, encode
+from benchmarks.search.protocol import (
+    LARGEST_BODY,
+    Beat,
+    Heartbeat,
+    Hyperparameters,
+    NextTrial,
+    Propose,
+    Proposed,
+    Settled,
+    encode,
+)
 from tests.benchmarks.search.engine_parts import register, who
 from tests.benchmarks.search.engine_processes import (
     PATIENCE_S,
@@ -186,6 +197,13 @@ def test_strangers_and_nonsense_are_refused(listening: Engine) -> None:
     assert post(listening, message) == 200
     assert post(listening, encode(register(0, session="f" * 32))) == 409
     assert len(listening.events("WORKER")) == 1
+    assert "Traceback" not in listening.log.read_text()
+
+
+def test_a_proposal_is_not_looked_at_before_one_is_asked_for(listening: Engine) -> None:
+    dear = Proposed(None, (), Raw(b'"\xff"'), Hyperparameters(0.0, 3, 32))
+    assert post(listening, encode(register(0))) == 200
+    assert post(listening, encode(Propose(**who(0), proposed=dear))) == 200
     assert "Traceback" not in listening.log.read_text()
 
 

@@ -222,6 +222,7 @@ def test_headers_that_are_too_long_or_of_other_tensors_are_refused_before_there_
         lambda data: b"",
         lambda data: data[:100],
         lambda data: data[:-4],
+        lambda data: data[:-4] + b"\x00\x00\xc0\x7f",  # no number
         lambda data: b"\x80\x04\x95" + data,
         lambda data: data.replace(b'"kind', b'"kinf', 1),
         lambda data: data.replace(b"layers.1.weight", b"layers.9.weight", 1),

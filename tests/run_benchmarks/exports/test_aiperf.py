@@ -6,6 +6,7 @@ import ast
 import json
 import math
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,19 @@ def test_the_files_and_their_names(exported: Path) -> None:
     assert "Failed</span>" in report.read_text()
     with tarfile.open(exported / "logs.tar.gz") as logs:
         assert any(name.endswith("h1_noderank0/controller.out.log") for name in logs.getnames())
+
+
+def test_without_an_error_there_is_no_regulated_score(tmp_path: Path) -> None:
+    run = tmp_path / "run20260102030405"
+    perfect = [
+        replace(each, accuracy=1.0) if getattr(each, "accuracy", None) is not None else each
+        for each in RECORDS
+    ]
+    write_search_run(run, (2, perfect))
+    assert main(["export", str(run), "--format", "aiperf"]) == 0
+    text = (tmp_path / f"{run.name}-aiperf" / "search_pytorch_X1_2_1_1_round1" / "results.txt").read_text()
+    assert "Final Regulated Score : -\n" in text
+    assert ast.literal_eval(text.splitlines()[-2])["Score"][-1] is None
 
 
 def test_results_are_in_aiperfs_words_and_units(exported: Path) -> None:

@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from utils.errors import FlagPerfError
+from utils.roles import MOST_RESTARTS
 from utils.search.events import LARGEST
 
 TOKEN_FORM = re.compile(r"[A-Za-z0-9._~-]{16,256}")
@@ -106,7 +107,7 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind")
 
     worker: Number
     session: Hexadecimal
-    start: Ordinal
+    start: Annotated[int, Meta(ge=1, le=1 + MOST_RESTARTS)]
 
 
 class Register(Message, frozen=True, tag="register"):
@@ -140,7 +141,7 @@ class EpochDone(Message, frozen=True, tag="epoch_done"):
     epoch: Ordinal
     accuracy: Share
     loss: Annotated[float, Meta(ge=0, le=float(LARGEST))] | None
-    seconds: Seconds
+    seconds: Annotated[float, Meta(gt=0, le=1e9)]
     delayed_s: Seconds
     training_samples: Count
     validation_samples: Count

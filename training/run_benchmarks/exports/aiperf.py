@@ -23,6 +23,7 @@ from run_benchmarks.report.search.section import outcome_of
 from run_benchmarks.results.load import run_in
 from run_benchmarks.results.search.log import SearchLog, read_search
 from run_benchmarks.results.search.record import Point
+from run_benchmarks.results.table import NOT_MEASURED
 from utils.errors import FlagPerfError
 from utils.search.account import Trial
 from utils.search.events import CONTROLLER_LOG
@@ -75,13 +76,13 @@ def results_text(each: Round, why: str = "") -> str:
     search = each.result.search
     points = search.series if search else ()
     columns = columns_of(points)
-    final = [columns[name][-1] if columns[name] else 0.0 for name in ("GFLOPS", "Score")]
+    final = [columns[name][-1] if points else None for name in ("GFLOPS", "Score")]
     rows = zip(columns["real_time"], columns["Error"], columns["GFLOPS"], columns["Score"], strict=True)
     lines = [
         _DOUBLE,
         *([f"!!! Test failed due to {why.replace(':', ',')} !!!"] if why else []),
-        f"Final Score : {final[0]} GFLOPS",
-        f"Final Regulated Score : {final[1]} GFLOPS",
+        f"Final Score : {_final(final[0])}",
+        f"Final Regulated Score : {_final(final[1])}",
         _DOUBLE,
         _ROW.format("Time(H)", "Error(%)", "Score", "Regulated Score"),
         _SINGLE,
@@ -93,12 +94,12 @@ def results_text(each: Round, why: str = "") -> str:
     return "\n".join([*lines, ""])
 
 
-def columns_of(points: Sequence[Point]) -> dict[str, list[float]]:
-    """The course of a search in AIPerf's words."""
+def columns_of(points: Sequence[Point]) -> dict[str, Sequence[float | None]]:
+    """The course of a search in AIPerf's words; without an error there is no regulated score."""
     errors = [100 * (1 - point.accuracy) for point in points]
     scores = [point.score / GIGA for point in points]
     regulated = [
-        score * abs(math.log(error / 100)) if error > 0 else 0.0
+        score * abs(math.log(error / 100)) if error > 0 else None
         for score, error in zip(scores, errors, strict=True)
     ]
     hours = [point.seconds / HOUR_S for point in points]
@@ -128,8 +129,14 @@ def _timed(epochs: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield {"ended_s": each.pop("time_s"), **each}
 
 
-def _shown(number: float) -> str:
+def _shown(number: float | None) -> str:
+    if number is None:
+        return NOT_MEASURED
     return f"{number:.4g}" if abs(number) < 1e6 else f"{number:.0f}"
+
+
+def _final(score: float | None) -> str:
+    return NOT_MEASURED if score is None else f"{score} GFLOPS"
 
 
 def _write(path: Path, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -84,12 +85,14 @@ def _values(path: Path, key: str) -> Iterator[str]:
 
 
 def _runs_in(log_path: Path) -> list[Path]:
-    """The runs below a log path, the newest last; none where it cannot be listed."""
+    """The runs below a log path that this user may look into, the newest last; none where it cannot be listed."""
     try:
         folders = [path for path in log_path.iterdir() if path.is_dir()]
     except OSError:
         return []
-    runs = [path for path in folders if RUN_NAME.fullmatch(path.name) or is_run_folder(path)]
+    # a volume's lost+found, say, or the folder that another user has closed
+    opened = [path for path in folders if os.access(path, os.R_OK | os.X_OK, effective_ids=True)]
+    runs = [path for path in opened if RUN_NAME.fullmatch(path.name) or is_run_folder(path)]
     return sorted(runs, key=lambda path: (_name(path), path.name))
 
 

@@ -77,7 +77,7 @@ def _figures(
         return no_power(
             f"the nodes measure different parts of a machine, of which there is no mean: {scopes}"
         )
-    doubt = _clock_doubt(window, events)
+    doubt = clock_doubt(window, events)
     figures = {name: _mean(name, powers, "" if name == IDLE else doubt) for name in MEASURED}
     return {**figures, "samples_per_joule": _per_joule(figures["energy"], len(powers), events)}
 
@@ -91,10 +91,10 @@ def training_window(events: Sequence[Event]) -> Window | str:
     return Window(start, end) if end > start else "TRAIN_END does not come after TRAIN_START"
 
 
-def _clock_doubt(window: Window, events: Sequence[Event]) -> str:
+def clock_doubt(window: Window, events: Sequence[Event]) -> str:
     """Why the window is not what was trained in, or nothing: a wall clock may be set, the monotonic one may not."""
     finished = next((event.value for event in events if event.name == EventName.FINISHED), {})
-    trained = number_in(finished, "raw_train_time")
+    trained = number_in(finished, "raw_train_time") or number_in(finished, "search_time")
     if trained is None or abs(window.seconds - trained) <= CLOCK_SLACK_S + CLOCK_SLACK * trained:
         return ""
     return f"the wall clock says {window.seconds:.4g} s of training, the monotonic clock {trained:.4g} s"

@@ -20,7 +20,7 @@ from run_benchmarks.exit_code import MEANINGS, ExitCode
 from run_benchmarks.output import NotPrintedError, complain
 from run_benchmarks.program import discard_output
 from run_benchmarks.verbs import options
-from utils.errors import FlagPerfError, ProblemsError, nearest
+from utils.errors import FlagPerfError, ProblemsError, file_error, nearest
 
 DEFAULT_VERB = "run"
 _CODES = "\n".join(f"{code:>5}  {meaning}" for code, meaning in MEANINGS.items())
@@ -62,6 +62,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _refuse(error)
     except FlagPerfError as error:
         complain(error)
+        return ExitCode.BAD_CONFIG
+    except OSError as error:
+        if error.filename is None:
+            raise
+        complain(file_error(error))
         return ExitCode.BAD_CONFIG
 
 

@@ -24,6 +24,7 @@ STATE_FILE = "search.sqlite"
 LONGEST_TEXT = 500  # characters of a text
 LONGEST_LIST = 100  # items of a list
 MOST_EVENTS = 1_000_000  # of a search: three days of 512 workers that end an epoch in two minutes
+MOST_BYTES = 2**29  # of the lines that hold them
 LARGEST = 2**80  # of a number: the operations of a week on all chips that there are are fewer
 TrialState = Literal["done", "stopped", "failed", "lost", "cut_off"]
 TRIAL_STATES: tuple[str, ...] = get_args(TrialState)

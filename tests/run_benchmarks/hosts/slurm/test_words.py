@@ -24,7 +24,7 @@ RECORD = (
     "Partition=batch NodeList=n[1-2] BatchHost=n1 NumNodes=2 TRES=cpu=8,node=2,billing=8 "
     "Comment=JobState=CANCELLED NodeList=evil TresPerNode=gres:gpu:2"
 )
-# MADE UP by the documentation of sacct --parsable2, with a node's power counted: no accounting runs in the tests.
+# MADE UP after what sacct 22.05 prints (test_accounting.py), with an extern step and energy that none counts here.
 SACCT = [
     ["17", "CANCELLED by 1000", "0:0", "00:10:00", "2", ""],
     ["17.batch", "CANCELLED", "0:15", "00:10:00", "1", "60000"],

@@ -11,10 +11,17 @@ from typing import Any
 import pytest
 
 from run_benchmarks.reading import parsed
+from run_benchmarks.results.planned import planned
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.search.figures import LEAST_POINTS, STEP_S, search_figures, series_of
 from run_benchmarks.results.search.log import read_search
-from tests.run_benchmarks.results.search.searched import judged_folders, judged_search, write_round
+from run_benchmarks.results.search.of_round import search_of
+from tests.run_benchmarks.results.search.searched import (
+    judged_folders,
+    judged_search,
+    search_case,
+    write_round,
+)
 from tests.search_log import (
     BOTH,
     FORWARD,
@@ -250,6 +257,30 @@ def test_no_chip_is_faster_than_its_peak(tmp_path: Path) -> None:
 
     failure = judged_search(tmp_path, map(faster, two_trials()), **DEMO).failure
     assert failure is not None and "is faster than the chips" in failure.message
+
+
+def test_no_chip_is_faster_than_its_peak_by_the_controllers_clock(tmp_path: Path) -> None:
+    """Epochs that say half a second each, and follow each other within milliseconds."""
+    begin = [*_workers(precision="bf16")[:3], trial(10.0, 1, 0, epochs=100)]
+    begin[3] = replace(trial(10.0, 1, 0, epochs=100), training_operations=10**11)  # of an epoch's 1e14
+    epochs = [epoch(10.0 + number / 1000, 1, 0, number, seconds=0.5) for number in range(1, 101)]
+    tail = [end(20.0, 1, 0, 100, 0.8), SearchEnd(20.0, "stopped", 1, 100)]
+    failure = judged_search(tmp_path, [*begin, *epochs, *tail], **DEMO).failure
+    assert failure is not None and "EPOCH: trial 1 is faster than the chips" in failure.message
+
+
+def test_energy_of_another_time_is_none_of_the_searchs(tmp_path: Path) -> None:
+    """The host's clock was set back by three minutes while it searched."""
+    folders = write_round(tmp_path, two_trials())
+    path = folders[0] / CONTROLLER_LOG
+    path.write_text(path.read_text().replace("1700000410000", "1700000230000"))
+    case = planned(search_case(**DEMO))
+    search = search_of(case, folders, None)
+    assert search is not None
+    energy = Figure(500.0, "J/node", "", "counters", scope="accelerator", coverage=1.0)
+    figure = search.figures({"energy": energy}, 2, None)["score_per_watt"]
+    assert figure.value is None
+    assert "the wall clock says 220 s of training, the monotonic clock 400 s" in figure.source
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ def checked(proposed: Proposed, parent: Proposed | None, space: Space) -> tuple[
         edits = [msgspec.json.decode(bytes(edit), type=Edit) for edit in proposed.edits]
         origin = parse(bytes(parent.architecture)) if parent else space.start
         _refuse_other_child(origin, edits, architecture)
-        _refuse_other_task(architecture, proposed, space)
         network = trained(architecture, proposed.hyperparameters)
+        _refuse_other_task(network, proposed, space)
         operations = operations_of(network)
     except (FlagPerfError, msgspec.MsgspecError, RecursionError) as error:
         raise RefuseError(WRONG, one_line(str(error))) from error
@@ -69,6 +69,8 @@ def _refuse_other_task(architecture: Architecture, proposed: Proposed, space: Sp
         raise RefuseError(
             WRONG, "the architecture is for other images or classes than the search's data have"
         )
+    if len(architecture.layers) > space.limits.layers:
+        raise RefuseError(WRONG, f"{len(architecture.layers)} layers, {space.limits.layers} at most")
     if architecture.parameters > space.most_parameters:
         raise RefuseError(WRONG, f"{architecture.parameters} parameters, {space.most_parameters} at most")
     if proposed.hyperparameters.batch_size not in space.batch_sizes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
@@ -14,11 +15,23 @@ import msgspec
 from benchmarks.search.controller.clock import SearchClock
 from utils.events import format_line
 from utils.search.account import Account
-from utils.search.events import RECORDS, SearchRecord, event_of
+from utils.search.events import (
+    MOST_BYTES,
+    MOST_EVENTS,
+    RECORDS,
+    Epoch,
+    SearchRecord,
+    TrialEnd,
+    TrialStart,
+    Worker,
+    event_of,
+)
 
 
 class Ledger:
     """The open state, for one thread. `account` is what all events come to.
+
+    spent: of each worker, what its events are of all that a log may have.
 
     Args:
         connection: of `open_database`. out: where events are printed once they are kept.
@@ -27,7 +40,8 @@ class Ledger:
     def __init__(self, connection: sqlite3.Connection, out: TextIO = sys.stdout) -> None:
         self._connection, self._out = connection, out
         self._lines: list[str] = []
-        self._told: list[SearchRecord] = []
+        self._told: list[tuple[SearchRecord, float]] = []
+        self.spent: defaultdict[int, float] = defaultdict(float)
         self.clock, self.now_s = SearchClock.begin(), 0.0
         self.account = Account()
 
@@ -60,8 +74,10 @@ class Ledger:
             raise
         finally:
             self._connection.execute("RELEASE part")
-        for record in self._told:
+        for record, share in self._told:
             self.account.take(record)
+            if isinstance(record, (Worker, TrialStart, Epoch, TrialEnd)):
+                self.spent[record.worker] += share
 
     def execute(self, statement: str, *values: Any) -> int:
         """Change rows; how many were."""
@@ -99,8 +115,9 @@ class Ledger:
         self._lines.append(line + "\n")
 
     def _print(self, record: SearchRecord, time_ms: int) -> None:
-        self._lines.append(format_line(event_of(record, time_ms)) + "\n")
-        self._told.append(record)
+        line = format_line(event_of(record, time_ms)) + "\n"
+        self._lines.append(line)
+        self._told.append((record, max(1 / MOST_EVENTS, len(line) / MOST_BYTES)))
 
     def close(self) -> None:
         """Close the file: what its log holds goes into it."""

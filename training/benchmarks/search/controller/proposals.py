@@ -62,6 +62,10 @@ class Proposals:
             raise RefuseError(WRONG, f"trial {proposed.parent} is no parent: it has no accuracy")
         return msgspec.json.decode(row["proposed"], type=Proposed)
 
+    def is_asked(self, worker: int) -> bool:
+        """Whether one of this worker's would be taken."""
+        return worker in self.asked
+
     def take(self, worker: int | None, proposed: Proposed, facts: Facts) -> bool:
         """Put a worker's, or the controller's own (None), into the queue.
 
@@ -72,7 +76,7 @@ class Proposals:
                 return False
             self.forget(worker)
         number = self.ledger.value("SELECT coalesce(max(proposal), 0) + 1 FROM proposals")
-        unique = hashlib.sha256(facts.identity.encode() + encode(proposed.hyperparameters))
+        unique = hashlib.sha256(facts.identity.encode()).hexdigest()
         texts = encode(proposed).decode(), encode(facts).decode()
         told = Evaluation(
             number,
@@ -86,7 +90,13 @@ class Proposals:
         )
         statement = """INSERT INTO proposals (proposal, digest, proposed, facts, told, state, change, proposer)
             VALUES (?, ?, ?, ?, ?, 'queued', ?, ?) ON CONFLICT DO NOTHING"""
-        values = (unique.hexdigest(), *texts, encode(told).decode(), self._change(), worker)
+        values = (
+            unique,
+            *texts,
+            encode(told).decode(),
+            self._change(),
+            worker,
+        )
         return bool(self.ledger.execute(statement, number, *values))
 
     def history(self, worker: int, after: int, round_number: int) -> Evaluations:

@@ -42,6 +42,7 @@ from utils.text_files import one_line
 
 MOST_FAILURES = 5  # trials of a worker that fail one after the other, until it is done without
 REQUESTS_PER_S, MOST_AT_ONCE = 50.0, 200.0  # of one worker
+TOO_MANY_EVENTS = "it has brought about more events than a worker may"
 OTHER = "set them as they were, or begin a new search"
 Reason = Literal["deadline", "trials", "stopped", "workers"]
 
@@ -116,6 +117,8 @@ class Search:
         if self.over:
             self.untold.discard(request.worker)
             return Over(self.over)
+        if self.ledger.spent[request.worker] * (self.settings.workers + 1) > 1:
+            return self._end_talkative(request.worker)
         if isinstance(request, Register):
             is_live = self.sessions.register(request) == "live"
             self._refuse_too_many(request.worker)
@@ -201,19 +204,24 @@ class Search:
         return taken
 
     def _is_its_own(self, trial: sqlite3.Row) -> bool:
-        """Whether a failure speaks against the worker: of what one other proposed, only the first in a row does."""
-        worker = trial["worker"]
-        proposer = self.ledger.value("SELECT proposer FROM proposals WHERE proposal = ?", trial["proposal"])
-        blamed = self._blamed.setdefault(worker, set())
-        if proposer in blamed:
+        """Whether a failure speaks against the worker: of what one other made, only the first in a row does."""
+        blamed = self._blamed.setdefault(trial["worker"], set())
+        others = self.trials.makers_of(trial) - {trial["worker"]}
+        if others & blamed:
             return False
-        if proposer not in (None, worker):
-            blamed.add(proposer)
+        blamed |= others
         return True
 
     def _leave(self, session: sqlite3.Row, reason: str) -> Over:
         self.sessions.end(session, "left", reason)
         return Over(reason)
+
+    def _end_talkative(self, worker: int) -> Over:
+        """What it has brought about is its part of all events that a log may have: no worker spoils that of others."""
+        session = self.sessions.latest_of(worker)
+        if session and session["state"] == "live":
+            return self._leave(session, TOO_MANY_EVENTS)
+        return Over(TOO_MANY_EVENTS)
 
     def _next_beat_s(self) -> float:
         """The last one is due right behind the deadline: nobody trains for long after it."""

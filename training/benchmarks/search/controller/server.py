@@ -80,16 +80,23 @@ class App:
         await _send(send, status, encode(reply))
 
     async def _answer(self, request: Request) -> Reply:
-        facts = None
-        if isinstance(request, Propose):
-            parent = None
-            if request.proposed.parent is not None:
-                parent = await self._turns.take(partial(self._search.proposals.parent_of, request.proposed))
-            proposed, facts = await asyncio.get_running_loop().run_in_executor(
-                self._checks, self._check, request.proposed, parent
-            )
+        facts, proposals = None, self._search.proposals
+        if isinstance(request, Propose) and await self._turns.take(
+            partial(proposals.is_asked, request.worker)
+        ):
+            try:
+                proposed, facts = await self._checked(request.proposed)
+            except RefuseError:  # nor is another looked at, until one is asked for
+                await self._turns.take(partial(proposals.forget, request.worker))
+                raise
             request = Propose(request.worker, request.session, request.start, proposed)
         return await self._turns.take(partial(self._search.answer, request, facts))
+
+    async def _checked(self, proposed: Proposed) -> tuple[Proposed, Facts]:
+        parent = None
+        if proposed.parent is not None:
+            parent = await self._turns.take(partial(self._search.proposals.parent_of, proposed))
+        return await asyncio.get_running_loop().run_in_executor(self._checks, self._check, proposed, parent)
 
     async def _with_bound(self, scope: Scope, worker: int) -> Scope:
         """Weights are a worker's to store of what it trains alone, and as many as that network has."""

@@ -90,6 +90,7 @@ class Sessions:
         there_s = self.ledger.now_s - session["registered_s"]
         if waited_s > there_s * (1 + FASTER) + ON_ITS_WAY_S:
             raise RefuseError(WRONG, f"it has waited for {waited_s:.1f} s and been there for {there_s:.1f} s")
+        waited_s = min(waited_s, there_s)
         if waited_s > session["waited_s"]:
             statement = "UPDATE sessions SET waited_s = ? WHERE worker = ? AND number = ?"
             self.ledger.execute(statement, waited_s, session["worker"], session["number"])

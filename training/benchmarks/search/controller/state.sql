@@ -18,7 +18,7 @@ CREATE TABLE search (
 
 CREATE TABLE proposals (
     proposal INTEGER PRIMARY KEY,
-    digest TEXT NOT NULL UNIQUE,     -- of architecture and hyper-parameters: nothing is tried twice
+    digest TEXT NOT NULL UNIQUE,     -- of the architecture: none is tried twice
     state TEXT NOT NULL,             -- queued, handed or ended
     trial INTEGER UNIQUE,            -- since it was handed out first
     accuracy REAL,                   -- the best of its last attempt

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from benchmarks.search.client import ANSWER_S
 from benchmarks.search.controller.ledger import Ledger
 from benchmarks.search.controller.proposals import Facts, Proposals
 from benchmarks.search.controller.refusal import NOT_YOURS, WRONG, RefuseError
@@ -32,8 +33,9 @@ ASKS_PER_S = 200  # of all workers that wait for a trial
 SHORTEST_WAIT_S = 0.05
 # A clock may run so much faster than another, and an answer be so long on its way.
 FASTER, ON_ITS_WAY_S = 0.01, 0.5
-# An epoch that ended so long before it was told of, beside what the worker says of that, is none.
-UNTOLD, UNTOLD_S = 0.1, 10.0
+# An epoch that ended so long before it was told of, beside what the worker says of that, is none. Its last try may have
+# lain here unread for ANSWER_S, of which the worker knows nothing.
+UNTOLD, UNTOLD_S = 0.1, 10.0 + ANSWER_S
 End = Literal["done", "stopped", "failed", "lost", "cut_off"]
 OfAttempt: TypeAlias = EpochDone | TrialDone | TrialFailed
 
@@ -78,6 +80,15 @@ class Trials:
     def open_of(self, worker: int) -> sqlite3.Row | None:
         """The trial that a worker trains."""
         return self.ledger.row("SELECT * FROM trials WHERE worker = ? AND state = 'open'", worker)
+
+    def makers_of(self, trial: sqlite3.Row) -> set[int]:
+        """The workers that proposed a trial, and that trained the one whose weights it begins with."""
+        query = "SELECT proposer, proposed FROM proposals WHERE proposal = ?"
+        row = self.ledger.rows(query, trial["proposal"])[0]
+        parent = msgspec.json.decode(row["proposed"], type=Proposed).parent
+        query = "SELECT worker FROM trials WHERE trial = ? ORDER BY attempt DESC LIMIT 1"
+        trainers = [each["worker"] for each in self.ledger.rows(query, parent)]
+        return {each for each in (row["proposer"], *trainers) if each is not None}
 
     def parameters_of(self, worker: int, trial: int) -> int:
         """Of the network that a worker trains, or has trained last.
@@ -211,7 +222,7 @@ class Trials:
             raise RefuseError(WRONG, f"epoch {message.epoch} does not follow {after}")
         for name in ("training_samples", "validation_samples"):
             samples, there_are = getattr(message, name), getattr(data, name)
-            if not 0 < samples <= there_are:
+            if samples != there_are:
                 raise RefuseError(WRONG, f"{samples} {name} in an epoch; there are {there_are}")
         passed_s = self.ledger.now_s - trial["answered_s"]
         if message.seconds > passed_s * (1 + FASTER) + ON_ITS_WAY_S:

@@ -52,9 +52,12 @@ class StoredWeights:
             header = json.loads(data[_HEADER_LENGTH : _HEADER_LENGTH + length])
             architecture = parse(header[_METADATA][ARCHITECTURE])
             _refuse_other_tensors(header, architecture)
-            return cls(architecture, load(data))
+            state = load(data)
         except (SafetensorError, ArchitectureError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise WeightsError(f"{type(error).__name__}: {error}") from error
+        if not all(bool(tensor.isfinite().all()) for tensor in state.values()):
+            raise WeightsError("there are values in them that are no numbers")
+        return cls(architecture, state)
 
 
 def _refuse_other_tensors(header: Mapping[str, Any], architecture: Architecture) -> None:

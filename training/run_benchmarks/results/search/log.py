@@ -12,12 +12,11 @@ from run_benchmarks.results.rank_logs import FINISHED
 from utils.errors import FlagPerfError
 from utils.events import PREFIX, Event, parse_line
 from utils.search.account import Account
-from utils.search.events import MOST_EVENTS, RECORDS, SearchRecord, SearchStart
+from utils.search.events import MOST_BYTES, MOST_EVENTS, RECORDS, SearchRecord, SearchStart
 from utils.text_files import marked_lines_of
 
 # The name of an event where its controller writes it.
 _NAME = rb' \{"event": "(\w{1,64})"'
-MOST_BYTES = 2**29  # of the lines that hold its events
 MOST_NAMED = 20  # lines that hold none
 
 

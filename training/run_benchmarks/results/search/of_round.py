@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.results.planned import PlannedCase
+from run_benchmarks.results.power import clock_doubt, training_window
 from run_benchmarks.results.rank_logs import RankLogs
 from run_benchmarks.results.search.contradictions import contradictions
 from run_benchmarks.results.search.figures import search_figures, series_of
@@ -66,7 +67,14 @@ class RoundSearch:
         if self.account.start is None:
             return {}
         reason = "until the search was cut off" if failure or not self.account.end else ""
-        return search_figures(self.account, sampled.get("energy"), nodes, reason)
+        return search_figures(self.account, self._energy_of(sampled), nodes, reason)
+
+    def _energy_of(self, sampled: Mapping[str, Figure]) -> Figure | None:
+        """That of the search's time; of no use where the wall clock, by which it was sampled, has another."""
+        energy, events = sampled.get("energy"), [*bounds_of(self.log), *self.log.finished]
+        window = training_window(events)
+        doubt = "" if isinstance(window, str) else clock_doubt(window, events)
+        return replace(energy, value=None, source=doubt) if energy and doubt else energy
 
     def fault(self, host: str, peak: Peak) -> Failure | None:
         """Why a search that has ended well bears no result, if it does not; `host` is its controller's."""
