@@ -16,6 +16,7 @@ from run_benchmarks.images.layers import ImagePlan, Layer
 from run_benchmarks.images.store import ImageStore, StoredImage
 from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.runtimes.engine import engine_of
+from run_benchmarks.stages import image_files
 from run_benchmarks.stages.file_systems import FileSystems, shared_file_systems
 from run_benchmarks.stages.image import DistributionError, ImagesDifferError
 from run_benchmarks.stages.image_files import ImageFileStage
@@ -117,6 +118,15 @@ def test_a_file_that_was_altered_on_its_host_is_not_passed_on(cluster: Cluster) 
     with cluster.image(cluster.work).open("ab") as file:
         file.write(b"more")
     with pytest.raises(DistributionError, match="not what it was when it came"):
+        cluster.run()
+
+
+def test_what_a_host_sends_fills_no_disk(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.run()
+    cluster.image(cluster.own).unlink()
+    monkeypatch.setattr(image_files, "LEFT_FREE", 2**62)
+    monkeypatch.setattr(image_files, "SHARE_LEFT_FREE", 1.0)
+    with pytest.raises(DistributionError, match="too little room is left"):
         cluster.run()
 
 

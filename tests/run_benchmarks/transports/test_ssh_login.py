@@ -143,6 +143,14 @@ def test_an_encrypted_key_in_the_agent(
         assert answers(host_at(sshd))
 
 
+def test_the_agent_is_lent_to_no_host(sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sshd.configure("Host *\n  ForwardAgent yes\n")
+    with agent_with(sshd.home / ".ssh" / "id_ed25519", tmp_path) as path:
+        monkeypatch.setenv("SSH_AUTH_SOCK", path)
+        seen = host_at(sshd).use(lambda t: t.run(["sh", "-c", "echo [$SSH_AUTH_SOCK]"]))
+    assert seen.stdout == "[]\n"
+
+
 def test_an_encrypted_key_without_an_agent_says_ssh_add(sshd: Sshd) -> None:
     key = sshd.home / ".ssh" / "id_ed25519"
     subprocess.run(["ssh-keygen", "-qp", "-N", "secret", "-f", str(key)], check=True, capture_output=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +33,8 @@ from run_benchmarks.transports.streams import CHUNK_BYTES
 from utils.errors import FlagPerfError
 
 BIG_FILES = "/var/tmp"  # noqa: S108 - a folder in it is made that is this user's; /tmp is in memory on many machines
+# Of the disk that it is on, whatever a host sends: others write there too.
+LEFT_FREE, SHARE_LEFT_FREE = 2**30, 0.1
 
 
 @dataclass(frozen=True)
@@ -93,20 +97,32 @@ class ImageFileStage:
 
     async def _fetched(self, holder: Host, path: str) -> Content:
         """Get the file from a host that has it."""
-        came, image = Counter(), await self.files.image(holder.transport, self.image.tag)
+        image = await self.files.image(holder.transport, self.image.tag)
+        try:
+            came = await self._received(holder, path)
+        except OSError as error:
+            message = f"{self.image.tag} cannot be fetched from {holder.name}: {error}"
+            raise DistributionError(message, where=LOCALHOST, remedy=f"make room in {BIG_FILES}") from error
+        if image is None or image.id != f"sha256:{came.sha256}":
+            message = f"{self.files.path(self.image.tag)} is not what it was when it came"
+            raise DistributionError(message, where=holder.name, remedy="remove it there: it is made anew")
+        return Content(came.bytes, came.sha256)
+
+    async def _received(self, holder: Host, path: str) -> Counter:
+        came = Counter()
         with Path(path).open("wb") as file:
 
             async def take(chunk: bytes) -> None:
+                disk = shutil.disk_usage(file.fileno())
+                if disk.free < min(LEFT_FREE, disk.total * SHARE_LEFT_FREE):
+                    raise OSError(errno.ENOSPC, f"too little room is left after {size_text(came.bytes)}")
                 file.write(chunk)
                 came.take(chunk)
 
             what = f"{holder.name}: fetching {self.image.tag}, which other hosts lack"
             async with reported(what, lambda: size_text(came.bytes)):
                 await self.files.hand_out(holder.transport, self.image.tag, take)
-        if image is None or image.id != f"sha256:{came.sha256}":
-            message = f"{self.files.path(self.image.tag)} is not what it was when it came"
-            raise DistributionError(message, where=holder.name, remedy="remove it there: it is made anew")
-        return Content(came.bytes, came.sha256)
+        return came
 
     async def _bring(self, hosts: Sequence[Host], path: Path, content: Content) -> None:
         left, many = list(hosts), len(self.file_systems.groups(hosts)) >= PASS_ON_FROM

@@ -95,6 +95,7 @@ def resolve(address: Address, cluster: ClusterSettings) -> Login:
         # nobody is there to answer a question
         "password_auth": False,
         "kbdint_auth": False,
+        "agent_forwarding": False,  # a node could log in anywhere with the user's keys, and needs none
         "client_keys": _keys(identities, config),
         "ignore_encrypted": True,
         "x509_trusted_certs": None,
