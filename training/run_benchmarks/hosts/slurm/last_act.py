@@ -12,7 +12,7 @@ from utils.errors import FlagPerfError
 
 # The shell is the step's own process, and outlives the signal that all processes of the job get; SIGKILL follows after
 # KillWait, which is 30 s by default. The script comes by standard input, and so stands in no list of processes. What
-# the shell waits with may have been begun anew after the signal: left alone, it would hold up the job's end by a minute.
+# the shell waits with may have been begun anew after the signal: left alone it would hold up the job's end by a minute.
 WAIT = """script=$(cat); trap 'trap "" TERM; kill $!; eval "$script"; exit 0' TERM
 while :; do sleep 3600 >/dev/null 2>&1 & wait; done"""
 
