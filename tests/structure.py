@@ -30,6 +30,7 @@ FLOORS: Mapping[str, int] = {
     "run_benchmarks.program": 2,
     "run_benchmarks.hosts": 2,
     "run_benchmarks.names": 2,
+    "run_benchmarks.user_path": 2,
     "run_benchmarks.own_folder": 2,
     "run_benchmarks.run_log": 2,
     "run_benchmarks.host_log": 2,

@@ -152,6 +152,18 @@ def test_a_command_names_a_configuration_where_it_is_not_the_default_one() -> No
     assert shlex.split(run_command("plan")) == [sys.executable, str(RUN_PY), "plan"]
 
 
+@pytest.mark.parametrize("words", [(), ("--unused",), (NAME,)])
+def test_outside_the_job_whose_nodes_are_meant_it_says_so(
+    words: tuple[str, ...], run: WholeRun, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    run.tree.configure(cluster_conf='HOSTS = "slurm"\n')
+    assert run.main("cleanup", *words) == 2
+    shown = capsys.readouterr()
+    assert "the job that run.py is in, and it is in none" in shown.err
+    assert not shown.out
+
+
 def test_it_works_where_the_cases_of_the_day_are_not_valid(run: WholeRun, capsys: Capture) -> None:
     run.configure('CASES = {"no:such:case": 7}\nVENDOR = "none"\n')
     (run.tree.training / "acme/vendor.py").write_text("raise SystemExit")

@@ -60,6 +60,15 @@ def test_a_closed_folder_of_the_configuration(tmp_path: Path) -> None:
     assert f"{folder}: cannot be used: Permission denied" in done.stderr
 
 
+@pytest.mark.parametrize("verb", ["plan", "list", "status"])
+@pytest.mark.parametrize("path", ["closed/inner", "~nosuch/x"])
+def test_results_that_cannot_be_anywhere(verb: str, path: str, tmp_path: Path) -> None:
+    folder = tmp_path / path if closed(tmp_path / "closed") and path[0] != "~" else path
+    done = run_py(verb, "--log-path", folder)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+    assert str(folder) in done.stderr
+
+
 @pytest.mark.parametrize(
     "file",
     [

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from run_benchmarks.user_path import user_path
 from utils.node import rank_log_name
 from utils.search.events import CONTROLLER_LOG
 
@@ -54,8 +55,12 @@ class RunId:
 
 
 def plain_path(path: Path) -> Path:
-    """The path from the root, as it is shown, without `..`: behind a link that means what is above its target."""
-    whole = path.expanduser().absolute()
+    """The path from the root, as it is shown, without `..`: behind a link that means what is above its target.
+
+    Raises:
+        FlagPerfError: see `user_path`.
+    """
+    whole = user_path(path).absolute()
     return whole.resolve() if ".." in whole.parts else whole
 
 

@@ -61,6 +61,38 @@ def test_a_host_that_is_listed_twice_is_told_with_where_else_it_stands(
     assert f"{said}; each node rank needs a host of its own" in [problem.message for problem in problems]
 
 
+@pytest.mark.parametrize("written", ["~nosuch/x", "/" + "a" * 300, "\x00"], ids=["home", "long", "zero"])
+@pytest.mark.parametrize("name", ["FLAGPERF_LOG_PATH", "PIP_CA_FILE", "PIP_CONFIG_FILE", "PIP_WHEEL_DIRS"])
+def test_a_path_that_none_can_be_is_a_problem_of_its_setting(name: str, written: str, tree: Tree) -> None:
+    value = [written] if name == "PIP_WHEEL_DIRS" else written
+    tree.configure(test_conf=f"{TEST_CONF}{name} = {value!r}\n")
+    _, problems = tree.problems()
+    assert [problem.name.partition("[")[0] for problem in problems] == [name]
+
+
+@pytest.mark.parametrize("key", ["ca_file", "pass_file"])
+def test_a_meter_whose_file_lies_in_no_home(key: str, tree: Tree) -> None:
+    meter = {"address": "https://10.9.1.2", "user": "reader", key: "~nosuch/x"}
+    tree.configure(cluster_conf=f'HOSTS = ["node1", "node2"]\nPOWER_METERS = {{"node1": {meter}}}\n')
+    _, [problem] = tree.problems()
+    assert problem.name.startswith("POWER_METERS")
+    assert "'~nosuch/x' begins with a home that is not known" in problem.message
+
+
+@pytest.mark.parametrize("written", ["5", "[[1]]", "[{}]", "True"])
+def test_secrets_that_are_no_list_of_names(written: str, tree: Tree) -> None:
+    tree.configure(test_conf=f"{TEST_CONF}SECRETS = {written}\n")
+    _, problems = tree.problems()
+    assert [problem.name.partition("[")[0] for problem in problems] == ["SECRETS"]
+
+
+@pytest.mark.parametrize("written", ['__import__("pathlib").Path("/x")', "{1, 2}"])
+def test_a_vendor_that_is_no_plain_data(written: str, tree: Tree) -> None:
+    tree.configure(test_conf=TEST_CONF.replace('VENDOR = "acme"', f"VENDOR = {written}"))
+    _, problems = tree.problems()
+    assert "VENDOR" in [problem.name for problem in problems]
+
+
 def test_there_are_enough_rows() -> None:
     assert len(ROWS) >= 35
     assert len({row.label for row in ROWS}) == len(ROWS)

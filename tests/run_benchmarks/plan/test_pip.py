@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import pwd
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,17 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.
 
 def host_variables() -> list[str]:
     return [name for name in os.environ if name.startswith("PIP_")]
+
+
+def test_a_user_without_a_name_and_a_home_has_no_files_of_his_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that is started with a number for its user; `getpwuid` is a fake that knows nobody."""
+
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert host_pip_options({"XDG_CONFIG_DIRS": "/nowhere", "PIP_INDEX_URL": MIRROR})["index-url"] == MIRROR
 
 
 def test_nothing_is_set(tree: Tree) -> None:

@@ -44,8 +44,9 @@ def _check_marked(
     options += [case.container_options for case in cases]
     build_args = {name for settings in of_vendors.values() for name in settings.image_build_args}
     variables = {name for each in options for name in secrets.split_options(each)[1]}
-    for number, name in enumerate(reader.file.values.get("SECRETS") or ()):
-        if name in secrets.marked and name not in variables | build_args:
+    written = reader.file.values.get("SECRETS")
+    for number, name in enumerate(written if isinstance(written, (list, tuple)) else ()):
+        if isinstance(name, str) and name in secrets.marked and name not in variables | build_args:
             message = "marks nothing: no `-e NAME=value` of a container and no build argument has this name"
             remedy = nearest(name, build_args) or "correct it, or remove it"
             reader.problem(("SECRETS", number), message, remedy, name)

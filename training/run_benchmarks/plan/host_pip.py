@@ -54,7 +54,8 @@ def _config_files(environ: Mapping[str, str]) -> list[Path]:
     own = environ.get("PIP_CONFIG_FILE", "")
     if own == os.devnull:
         return []
-    home = Path(environ.get("HOME") or Path.home())
+    # as pip has it: a container's user may have neither a home nor a name
+    home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111
     systems = environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
     user = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
     return [

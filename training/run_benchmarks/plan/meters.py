@@ -18,6 +18,7 @@ from run_benchmarks.plan import values
 from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.host_ranges import expand, fold
 from run_benchmarks.plan.reader import Reader, fields_of
+from run_benchmarks.user_path import user_path
 from utils.errors import FlagPerfError
 from utils.numbers import counted
 
@@ -86,7 +87,7 @@ class Meter:
                 remedy = f"export {self.pass_env} in the shell that starts run.py, or give pass_file"
                 raise FlagPerfError(f"the environment has no {self.pass_env}", remedy=remedy)
             return _FROM_ENVIRONMENT[self.pass_env]
-        return _password_in(Path(self.pass_file).expanduser()) if self.pass_file else ""
+        return _password_in(_path("pass_file", self.pass_file)) if self.pass_file else ""
 
 
 _FROM_ENVIRONMENT: dict[str, str] = {}
@@ -214,13 +215,20 @@ def _meter(conf: MeterConf, address: str, chassis: str) -> Meter:
             raise FlagPerfError(f"is nothing that {kind} has", where=name, remedy="remove it")
     if kind == "ipmi" and not conf.user:
         raise FlagPerfError("is not set", where="user", remedy="IPMI over the network needs one: write it")
-    ca_file = str(Path(conf.ca_file).expanduser().absolute()) if conf.ca_file else ""
+    ca_file = str(_path("ca_file", conf.ca_file).absolute()) if conf.ca_file else ""
     if ca_file and not Path(ca_file).is_file():
         raise FlagPerfError("names no file on this machine", where="ca_file", remedy=f"correct it: {ca_file}")
     return Meter(
         kind, host, port or usual, conf.user, conf.pass_env, conf.pass_file, chassis, conf.sensors, ca_file,
         conf.accept_self_signed, conf.cipher_suite,
     )  # fmt: skip
+
+
+def _path(key: str, written: str) -> Path:
+    try:
+        return user_path(written)
+    except FlagPerfError as error:
+        raise FlagPerfError(f"{written!r} {error.message}", where=key, remedy=error.remedy) from error
 
 
 def _shared(meters: Mapping[str, Meter]) -> dict[str, Meter]:

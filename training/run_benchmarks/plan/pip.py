@@ -16,6 +16,7 @@ from run_benchmarks.plan.config_file import Entry
 from run_benchmarks.plan.host_pip import host_pip_options, read_pip_conf
 from run_benchmarks.plan.pip_record import PipConf, PipSettings
 from run_benchmarks.plan.reader import Reader
+from run_benchmarks.user_path import user_path
 from utils.errors import FlagPerfError
 
 # pip's names for the options that say where packages come from. `cert` is not among them: its file is
@@ -66,7 +67,7 @@ def _ca_file(options: Mapping[str, str], reader: Reader) -> Path | None:
     cert = options.get("cert")
     if not cert:
         return None
-    path = Path(cert).expanduser()
+    path = Path(os.path.expanduser(cert))  # noqa: PTH111 - as pip does, to which a strange home is no error
     if not path.is_file():
         message = "pip's option `cert` names a file that does not exist"
         from_file = reader.file.values.get("PIP_CONFIG_FILE")
@@ -101,7 +102,7 @@ def _local_path(link: str) -> Path | None:
     parts = urlsplit(link)
     if parts.scheme == "file":
         return Path(unquote(parts.path))
-    return Path(link).expanduser() if not parts.scheme else None
+    return Path(os.path.expanduser(link)) if not parts.scheme else None  # noqa: PTH111 - as above
 
 
 def _existing(
@@ -114,7 +115,11 @@ def _existing(
     """A path on this machine that must be there; None where none is given, or it is not."""
     if not written:
         return None
-    path = training_dir / Path(written).expanduser()
+    try:
+        path = user_path(written, training_dir)
+    except FlagPerfError as error:
+        reader.problem(entry, error.message, error.remedy, written)
+        return None
     if is_there(path):
         return path
     what = "file" if is_there == Path.is_file else "folder"

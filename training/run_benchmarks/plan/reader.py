@@ -85,6 +85,8 @@ class Reader:
         present = {n: values[n] for n in fields if n not in given and values.get(n) is not None}
         wrong = set(filter(self.file.is_odd, fields))  # noted with the rest
         while True:
+            present = {name: value for name, value in present.items() if name not in wrong}
+            present |= {name: value for name, value in (stand_ins or {}).items() if name in wrong}
             try:
                 return model(**present, **given)
             except ValidationError as error:
@@ -94,8 +96,6 @@ class Reader:
             for each in new:
                 self._note(each, model, within)
             wrong |= {str(each["loc"][0]) for each in new}
-            present = {name: value for name, value in present.items() if name not in wrong}
-            present |= {name: value for name, value in (stand_ins or {}).items() if name in wrong}
 
     def _note(self, error: Any, model: type[Any], within: Entry) -> None:
         name, *rest = error["loc"]

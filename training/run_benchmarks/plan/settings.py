@@ -17,6 +17,7 @@ from run_benchmarks.plan.pip import read_pip_settings
 from run_benchmarks.plan.reader import Reader, fields_of
 from run_benchmarks.plan.records import RunSettings, VendorChoice, VendorSettings
 from run_benchmarks.plan.vendor_record import Vendor
+from run_benchmarks.user_path import user_path
 from utils.errors import FlagPerfError
 
 DEFAULT_CONTAINER_HOME = "/workspace/flagperf"
@@ -35,10 +36,10 @@ def read_run_settings(reader: Reader, training_dir: Path, log_path: Path | None)
             reader.problem(name, "is no longer a setting", remedy)
     pip = read_pip_settings(reader, training_dir)
     paths = _default_paths(training_dir)
-    run = reader.read(RunSettings, _with_paths(reader, paths, training_dir), stand_ins=paths, pip=pip)
+    own_log = _log_path(reader, training_dir)
+    run = reader.read(RunSettings, _with_paths(reader, paths, own_log), stand_ins=paths, pip=pip)
     assert run is not None, "whatever is missing or wrong has its default"  # noqa: S101 - for mypy
-    log = plain_path(log_path) if log_path else log_path_in(reader.file.values, training_dir)
-    run = replace(run, log_path=log)
+    run = replace(run, log_path=plain_path(log_path) if log_path else own_log)
     _check_writable(run.log_path, reader, log_path, training_dir)
     _check_registry(reader)
     _check_import_path(run, reader)
@@ -64,7 +65,7 @@ def _default_paths(training_dir: Path) -> dict[str, Any]:
     }
 
 
-def _with_paths(reader: Reader, defaults: Mapping[str, Any], training_dir: Path) -> dict[str, Any]:
+def _with_paths(reader: Reader, defaults: Mapping[str, Any], log: Path) -> dict[str, Any]:
     """The file's values over the paths by default; FLAGPERF_LOG_PATH as this machine understands it."""
     written = {name: value for name, value in reader.file.values.items() if value is not None}
     for single in ("FLAGPERF_PATH", "FLAGPERF_LOG_PATH"):
@@ -73,15 +74,32 @@ def _with_paths(reader: Reader, defaults: Mapping[str, Any], training_dir: Path)
                 message = f"contradicts {single}, which holds for host and container"
                 reader.problem(part, message, f"keep {single}, or {single}_HOST and {single}_CONTAINER")
     if isinstance(written.get("FLAGPERF_LOG_PATH"), str):
-        written["FLAGPERF_LOG_PATH_CONTAINER"] = str(log_path_in(written, training_dir))
+        written["FLAGPERF_LOG_PATH_CONTAINER"] = str(log)
     return {**defaults, **written}
 
 
 def log_path_in(values: Mapping[str, Any], training_dir: Path) -> Path:
-    """Where these values of a `test_conf.py` put results, whatever else is wrong with them."""
+    """Where these values of a `test_conf.py` put results, whatever else is wrong with them.
+
+    Raises:
+        FlagPerfError: see `user_path`.
+    """
     given = (values.get(name) for name in ("FLAGPERF_LOG_PATH", "FLAGPERF_LOG_PATH_HOST"))
     text = next((value for value in given if isinstance(value, str) and value), "result")
-    return Path(os.path.normpath(training_dir / Path(text).expanduser()))
+    return Path(os.path.normpath(user_path(text, training_dir)))
+
+
+def _log_path(reader: Reader, training_dir: Path) -> Path:
+    try:
+        return log_path_in(reader.file.values, training_dir)
+    except FlagPerfError as error:
+        reader.problem(_log_setting(reader), error.message, error.remedy)
+        return training_dir / "result"
+
+
+def _log_setting(reader: Reader) -> str:
+    names = ("FLAGPERF_LOG_PATH", "FLAGPERF_LOG_PATH_HOST")
+    return next((name for name in names if reader.file.values.get(name) is not None), names[0])
 
 
 def _check_writable(log: Path, reader: Reader, override: Path | None, code: Path) -> None:
@@ -99,9 +117,7 @@ def _check_writable(log: Path, reader: Reader, override: Path | None, code: Path
     if override is not None:
         reader.problems.add("command line", "--log-path", str(log), message, remedy)
         return
-    names = ("FLAGPERF_LOG_PATH", "FLAGPERF_LOG_PATH_HOST")
-    name = next((name for name in names if reader.file.values.get(name) is not None), names[0])
-    reader.problem(name, message, remedy, str(log))
+    reader.problem(_log_setting(reader), message, remedy, str(log))
 
 
 def _objection_to(log: Path, code: Path) -> FlagPerfError | None:

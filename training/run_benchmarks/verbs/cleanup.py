@@ -53,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Ask every host; the cases of test_conf.py need not be valid, for they may have changed since."""
     import asyncio
 
+    from run_benchmarks.hosts.slurm.check import check_own_job
     from run_benchmarks.left_behind import survey
     from run_benchmarks.plan.load import load_settings
     from run_benchmarks.unused import needs_of
@@ -60,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     cluster, settings = load_settings(arguments.config, options.TRAINING_DIR, arguments.log_path)
     if settings.machine.settings:
         complain(settings.machine.sentence())
+    if cluster.slurm and cluster.slurm.inside:
+        check_own_job()
     wants_all = arguments.unused or arguments.run is None
     needs = needs_of(_plan(arguments), settings.log_path, arguments.run or "") if wants_all else None
     seen = asyncio.run(survey(cluster, settings, needs))

@@ -24,16 +24,19 @@ async def check_slurm(plan: Plan, settings: SlurmSettings, slurm: Slurm | None =
         FlagPerfError: it refuses a job, there is no Slurm here, or run.py is in no job and was to be.
     """
     if settings.inside:
-        if not own_nodes():
-            remedy = "start it by `salloc --nodes=2 ...` or in a batch script, or write HOSTS = slurm(...)"
-            message = (
-                '"slurm" stands for the job that run.py is in, and it is in none (SLURM_JOB_ID is not set)'
-            )
-            raise FlagPerfError(message, where=WHERE, remedy=remedy)
+        check_own_job()
         return
     sizes = {case.settings.nnodes for case in plan.cases}
     for nodes in {max(sizes)} if settings.hold and sizes else sorted(sizes):
         await _check(slurm or Slurm(), settings, nodes)
+
+
+def check_own_job() -> None:
+    """FlagPerfError where run.py is in no job."""
+    if not own_nodes():
+        remedy = "start it by `salloc --nodes=2 ...` or in a batch script, or write HOSTS = slurm(...)"
+        message = '"slurm" stands for the job that run.py is in, and it is in none (SLURM_JOB_ID is not set)'
+        raise FlagPerfError(message, where=WHERE, remedy=remedy)
 
 
 async def _check(slurm: Slurm, settings: SlurmSettings, nodes: int) -> None:
