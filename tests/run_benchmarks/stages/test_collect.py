@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import shutil
 import stat
@@ -230,8 +231,15 @@ def test_a_file_that_becomes_a_link_meanwhile_is_not_followed(
         (source / "rank0.out.log").unlink(missing_ok=True)
         (source / "rank0.out.log").symlink_to(tmp_path / "secret")
 
-    left_out = why_of(fetch(Host(meanwhile=replace), source, target))
+    streams: list[bytes] = []
+
+    def look(stream: bytes) -> bytes:
+        streams.append(stream)
+        return stream
+
+    left_out = why_of(fetch(Host(look, replace), source, target))
     assert left_out == {"rank0.out.log": "a link"}
+    assert hashlib.sha256(SECRET.encode()).hexdigest().encode() not in b"".join(streams)
     assert SECRET.encode() not in b"".join(files_of(target).values())
 
 

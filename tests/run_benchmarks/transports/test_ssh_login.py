@@ -285,6 +285,22 @@ def test_a_mistake_in_the_ssh_configuration(sshd: Sshd) -> None:
     assert "~/.ssh/config" in caught.value.remedy
 
 
+@pytest.mark.parametrize("loose", ["config", "conf.d/cluster"])
+def test_a_configuration_that_others_may_write_is_not_executed(
+    sshd: Sshd, tmp_path: Path, loose: str
+) -> None:
+    sshd.configure("Include conf.d/*\n")
+    (sshd.home / ".ssh" / "conf.d").mkdir()
+    included = sshd.home / ".ssh" / "conf.d" / "cluster"
+    included.write_text(f'Match exec "touch {tmp_path}/executed"\n' + alias(sshd))
+    (sshd.home / ".ssh" / loose).chmod(0o666)
+    with pytest.raises(TransportError, match=f"{loose} may be written by others"):
+        answers(named("node1"))
+    assert not (tmp_path / "executed").exists()
+    (sshd.home / ".ssh" / loose).chmod(0o644)
+    assert answers(named("node1")) and (tmp_path / "executed").exists()
+
+
 def test_nothing_is_unpacked_unless_the_user_asks_for_it(sshd: Sshd) -> None:
     """A host could let the controller unpack far more than it sends."""
 

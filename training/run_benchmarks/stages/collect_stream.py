@@ -20,7 +20,12 @@ TAR = (
     "--owner=0 --group=0 --mtime=@0"
 )
 # The names, each with "./" before it, come on standard input. None holds a folder: no link is on the way to a file.
-SEND = f'{GO_BELOW}exec xargs -0rx sh -c \'{TAR} -cf - -- "$@"; sha256sum --zero -- "$@"\' sh'
+# Who sends may be another machine that sees the same files, as a user who reads more: no link is opened.
+SUMS = (
+    f'for file do dd if="$file" iflag=nofollow,nonblock bs={PIECE} status=none | sha256sum | '
+    '{ read -r sum _; printf "%s  %s\\0" "$sum" "$file"; }; done'
+)
+SEND = f"{GO_BELOW}exec xargs -0rx sh -c '{TAR} -cf - -- \"$@\"; {SUMS}' sh"
 SOME_FAILED = 123  # what xargs says where a file has vanished meanwhile
 OVERHEAD = 3 * BLOCK  # at most, of a file: its header, what fills its last block, its checksum
 # Of a log that is too large both ends come: $2 is its name, $3 where the last one begins. Their checksums go first.

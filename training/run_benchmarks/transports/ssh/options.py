@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -129,8 +130,29 @@ def resolve(address: Address, cluster: ClusterSettings) -> Login:
 
 
 def _config_files() -> list[Path]:
-    files = (Path(name).expanduser() for name in CONFIG_FILES)
+    own, *_ = files = [Path(name).expanduser() for name in CONFIG_FILES]
+    if os.access(own, os.R_OK):
+        _assert_ours(own, set())
     return [path for path in files if os.access(path, os.R_OK)]
+
+
+def _assert_ours(path: Path, seen: set[Path]) -> None:
+    """That nobody else can write into a file, or one that it includes: as this user its commands are executed.
+
+    Raises:
+        ValueError: somebody can, or owns it; ssh refuses that, too.
+    """
+    state = path.stat()
+    if state.st_uid not in (0, os.getuid()) or state.st_mode & 0o022:
+        raise ValueError(f"{path} may be written by others: let it belong to you, and `chmod go-w {path}`")
+    seen.add(path)
+    for line in path.read_text(errors="replace").splitlines():
+        include = re.match(r"""\s*["']?include["']?[\s=]+(.*)""", line, re.IGNORECASE)
+        for pattern in shlex.split(include[1]) if include else ():
+            within = Path("~/.ssh").expanduser() / Path(pattern).expanduser()
+            for file in Path("/").glob(str(within).lstrip("/")):
+                if file not in seen and os.access(file, os.R_OK) and file.is_file():
+                    _assert_ours(file, seen)
 
 
 def _present(names: Any) -> list[str]:
