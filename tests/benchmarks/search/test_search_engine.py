@@ -103,6 +103,39 @@ def test_an_epoch_that_cannot_be_is_refused(
     assert not engine.events("EPOCH")
 
 
+@pytest.mark.parametrize(
+    ("peak", "seconds", "says"),
+    [
+        (
+            3e7,
+            (60.0, 50.0),
+            "an epoch of trial 1 is faster than the chips: 3.1e+09 operations in 50 s on 2 chips",
+        ),
+        (
+            5e9,
+            (0.5, 0.5),
+            "trial 1 is faster than the chips: 6.2e+09 operations in 0.500 s on 2 chips of 5e+09/s",
+        ),
+    ],
+    ids=["by its own clock", "by the controller's"],
+)
+def test_an_epoch_that_is_faster_than_the_chips_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, peak: float, seconds: tuple[float, float], says: str
+) -> None:
+    """Whoever judges the round would refuse all of it."""
+    engine = bench(tmp_path, monkeypatch, peaks={"bf16": peak, "fp16": 1.0})
+    engine.send(register(ranks=2))
+    trial = engine.trial()
+    for number, took in enumerate(seconds, 1):
+        engine.now_s += took if took > 1 else 0.0
+        epoch = epoch_of(trial, number, seconds=took)
+        if number == 1:
+            assert engine.send(epoch) == Taken()
+    status, reason = engine.refused(epoch)
+    assert (status, len(engine.events("EPOCH"))) == (422, 1)
+    assert reason.startswith(says) and reason.endswith("(the plan's chip, in bf16)")
+
+
 def test_an_epoch_may_be_told_of_late_where_the_worker_says_so(engine: Bench) -> None:
     trial = engine.trial()
     engine.tick(20)
