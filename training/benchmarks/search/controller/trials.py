@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from benchmarks.search.client import ANSWER_S
 from benchmarks.search.controller.ledger import Ledger
 from benchmarks.search.controller.proposals import Facts, Proposals
-from benchmarks.search.controller.refusal import NOT_YOURS, WRONG, RefuseError
+from benchmarks.search.controller.refusal import NOT_YOURS, THERE_ARE_NONE, WRONG, RefuseError
 from benchmarks.search.controller.settings import SearchSettings
 from benchmarks.search.protocol import (
     DataFacts,
@@ -30,6 +30,7 @@ from utils.search.events import Epoch, TrialEnd, TrialStart
 from utils.search.limits import too_fast
 from utils.text_files import one_line
 
+SPOILT = 3  # first children of a trial that all failed: it may be by the weights that they began with
 MOST_ATTEMPTS = 3  # a trial that was lost so often may be what ends workers
 ASKS_PER_S = 200  # of all workers that wait for a trial
 SHORTEST_WAIT_S = 0.05
@@ -104,6 +105,20 @@ class Trials:
         if row is None or row["trial"] != trial or row["state"] == "lost":
             raise RefuseError(NOT_YOURS, f"trial {trial} is not this worker's")
         return msgspec.json.decode(row["facts"], type=Facts).parameters
+
+    def refuse_spoilt(self, trial: int) -> None:
+        """Let the children of a trial begin with fresh weights where its first ones all failed.
+
+        Raises:
+            RefuseError: they did.
+        """
+        trials = self.ledger.account.trials.values()
+        states = [each.state for each in trials if each.start.parent == trial]
+        ended = [state for state in states if state in ("failed", "done", "stopped")]
+        if ended[:SPOILT] == ["failed"] * SPOILT:
+            raise RefuseError(
+                THERE_ARE_NONE, f"the children that began with those of trial {trial} have failed"
+            )
 
     def take_epoch(self, message: EpochDone, data: DataFacts, peak: Peak) -> Taken:
         """An epoch ended; `peak` is of the worker's chips.
