@@ -55,6 +55,7 @@ def test_the_figures_by_hand(tmp_path: Path) -> None:
     result = judged_search(tmp_path, two_trials(), **DEMO)
     assert result.failure is None and result.verdict is Verdict.MEASURED
     values = values_of(result)
+    assert result.figures["score"].caveat == ""
     assert values["score"] == pytest.approx(6 * FIRST / 400 / 1e12)
     assert (values["accuracy"], values["search_time"]) == (0.9, 400.0)
     assert values["error"] == pytest.approx(10.0)
@@ -303,9 +304,10 @@ def test_energy_of_another_time_is_none_of_the_searchs(tmp_path: Path) -> None:
     search = search_of(case, folders, None)
     assert search is not None
     energy = Figure(500.0, "J/node", "", "counters", scope="accelerator", coverage=1.0)
-    figure = search.figures({"energy": energy}, 2, None)["score_per_watt"]
-    assert figure.value is None
-    assert "the wall clock says 220 s of training, the monotonic clock 400 s" in figure.source
+    figures = search.figures({"energy": energy}, 2, None)
+    doubt = "the wall clock says 220 s of training, the monotonic clock 400 s"
+    assert figures["score_per_watt"].value is None and doubt in figures["score_per_watt"].source
+    assert figures["score"].caveat == doubt, "nobody can tell which of the clocks is right"
 
 
 @pytest.mark.parametrize(
