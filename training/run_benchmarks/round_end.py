@@ -116,6 +116,7 @@ class RoundEnd:
         for node, error in errors.items():
             if self.state.is_taken_up and (self.session.log_dir / node.folder).is_dir():
                 LOGGER.warning(f"{node.host}: its logs are here, but not fetched once more: {error.message}")
+                self._keep(node)  # what was left out before the controller died may not have been noted
                 continue
             self.state.not_collected.add(node.rank)
             self.state.warn(told_of(node.host, error))
@@ -138,10 +139,14 @@ class RoundEnd:
         note = f"{node.host}: {note_on(left_out, self.session.paths.node(node))}"
         self.state.warn(note)
         if any(item.has_content for item in left_out):
-            session.kept.add(node.folder)
-            session.journal.write("kept", folder=node.folder)
+            self._keep(node)
         if decisive_log(node.case.roles) in {item.path for item in left_out}:
             self._fail_without_log(node, FlagPerfError(note))
+
+    def _keep(self, node: Node) -> None:
+        """Of its logs something may be on its host alone."""
+        self.session.kept.add(node.folder)
+        self.session.journal.write("kept", folder=node.folder)
 
     def _fail_without_log(self, node: Node, error: FlagPerfError) -> None:
         """Global rank 0, or a search's controller, lives on the first node: without its log there is no result."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.hosts.slurm import visit
 from run_benchmarks.hosts.slurm.ends import about_to_end, ended, waits_for_ever
 from run_benchmarks.hosts.slurm.holder import ABANDONED, sbatch_argv, script
 from run_benchmarks.hosts.slurm.jobs import Job, Slurm, SlurmError, energy_in, job_in
@@ -161,6 +162,16 @@ def test_a_job_waits_without_the_token_that_it_was_asked_for_with(tmp_path: Path
     assert subprocess.run(["sh", tmp_path / "job"], env=variables).returncode == ABANDONED
     assert b"SLURM_JOB_ID=17" in (tmp_path / "shown").read_bytes()
     assert b"hunter2" not in (tmp_path / "shown").read_bytes()
+
+
+def test_a_visit_waits_without_that_token_too(tmp_path: Path) -> None:
+    """A FAKE `sleep` shows its variables."""
+    (tmp_path / "sleep").write_text(f"#!/bin/sh\nenv >{tmp_path}/shown\n")
+    (tmp_path / "sleep").chmod(0o755)
+    variables = {"PATH": f"{tmp_path}:{os.defpath}", "SLURM_JWT": "hunter2", "SLURM_JOB_ID": "17"}
+    assert subprocess.run(["sh", "-c", visit.SCRIPT], env=variables).returncode == 0
+    assert "SLURM_JOB_ID=17" in (tmp_path / "shown").read_text()
+    assert "hunter2" not in (tmp_path / "shown").read_text()
 
 
 class Answering(Transport):

@@ -17,8 +17,12 @@ from utils.errors import FlagPerfError
 
 WAIT_S, STAY_S = 60.0, 900
 LOOK_S, GROWTH = 0.25, 1.3  # all nodes of a large job look at once: the longer the wait so far, the rarer
-# It ends by itself, should its controller die.
-SCRIPT = f"#!/bin/sh\n# Lets a run of FlagPerf's clean up after itself on this node.\nexec sleep {STAY_S}\n"
+# It ends by itself, should its controller die. The token that sbatch was called with is its user's alone.
+SCRIPT = f"""\
+#!/bin/sh
+# Lets a run of FlagPerf's clean up after itself on this node.
+exec env --unset=SLURM_JWT sleep {STAY_S}
+"""
 
 
 @asynccontextmanager
