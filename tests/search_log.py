@@ -29,7 +29,7 @@ DIGEST = "sha256:00ff"
 
 def start(time_s: float = 0.0, **other: object) -> SearchStart:
     """A controller's first line."""
-    values = {"search": "5e1a", "starts": 1, "away_s": 0.0, "workers": 2, "search_seconds": 3600.0,
+    values = {"search": "5e1a", "starts": 1, "away_s": 0.0, "workers": 2, "search_seconds": 600.0,
               "max_trials": None, "epochs": (2, 4), "seed": 42, **other}  # fmt: skip
     return SearchStart(time_s, **values)  # type: ignore[arg-type]
 

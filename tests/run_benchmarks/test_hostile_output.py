@@ -323,7 +323,7 @@ def test_telemetry_that_breaks_its_reader_costs_its_figures(
     def broken(*arguments: object) -> None:
         raise ZeroDivisionError("a fault")
 
-    monkeypatch.setattr("run_benchmarks.results.power._clock_doubt", broken)
+    monkeypatch.setattr("run_benchmarks.results.power.clock_doubt", broken)
     result = concluded(tmp_path, telemetry="".join((METER, *SAMPLES)))
     assert result.verdict is Verdict.CONVERGED
     assert result.figures["energy"].value is None

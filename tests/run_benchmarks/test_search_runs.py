@@ -24,30 +24,39 @@ LAUNCHER = f"""\
 import hmac, json, os, sys, time
 from pathlib import Path
 
-lines, waits_for = LINES, WAITS_FOR
-folder = Path(sys.argv[sys.argv.index("--log-dir") + 1])
-behaviour = Path(sys.argv[sys.argv.index("--data_dir") + 1], "behaviour")
-is_broken = behaviour.exists() and behaviour.read_text() == "fail"
-shift = int(time.time() * 1000) - json.loads(lines[0].partition(" ")[2])["metadata"]["time_ms"] - 410_000
-while sys.argv[sys.argv.index("--node-rank") + 1] != "0":
-    time.sleep(60)
-with (folder / "controller.out.log").open("a") as log:
-    for line in lines:
-        event = json.loads(line.partition(" ")[2])
-        event["metadata"]["time_ms"] += shift
-        while event["event"] == "SEARCH_END" and waits_for and not Path(waits_for).exists():
-            time.sleep(0.2)
-        if event["event"] == "FINISHED":
-            event["value"]["e2e_time"] = 0.1
-            if is_broken:
-                break
-        log.write("[PerfLog] " + json.dumps(event) + "\\n")
-        log.flush()
-    if is_broken:
-        token = os.environ['{ROLES_TOKEN}']
-        of_worker = "1." + hmac.new(token.encode(), b"1", "sha256").hexdigest()
-        log.write(f"RuntimeError: the disk of {{token}} is broken; {{of_worker}} was told\\n")
-        sys.exit(3)
+def worker_token(token, worker):
+    digest = hmac.new(token.encode(), str(worker).encode(), "sha256").hexdigest()
+    return f"{{worker}}.{{digest}}"
+
+
+def main():
+    lines, waits_for = LINES, WAITS_FOR
+    folder = Path(sys.argv[sys.argv.index("--log-dir") + 1])
+    behaviour = Path(sys.argv[sys.argv.index("--data_dir") + 1], "behaviour")
+    is_broken = behaviour.exists() and behaviour.read_text() == "fail"
+    shift = int(time.time() * 1000) - json.loads(lines[0].partition(" ")[2])["metadata"]["time_ms"] - 410_000
+    while sys.argv[sys.argv.index("--node-rank") + 1] != "0":
+        time.sleep(60)
+    with (folder / "controller.out.log").open("a") as log:
+        for line in lines:
+            event = json.loads(line.partition(" ")[2])
+            event["metadata"]["time_ms"] += shift
+            while event["event"] == "SEARCH_END" and waits_for and not Path(waits_for).exists():
+                time.sleep(0.2)
+            if event["event"] == "FINISHED":
+                event["value"]["e2e_time"] = 0.1
+                if is_broken:
+                    break
+            log.write("[PerfLog] " + json.dumps(event) + "\\n")
+            log.flush()
+        if is_broken:
+            token = os.environ['{ROLES_TOKEN}']
+            log.write(f"RuntimeError: the disk of {{token}} is broken; {{worker_token(token, 1)}} was told\\n")
+            sys.exit(3)
+
+
+if __name__ == "__main__":
+    main()
 """
 BASE = 'case_kind = "measure"\nsearch_seconds = 600\nranks_per_worker = 1\n'
 CASE = """\

@@ -94,11 +94,11 @@ def test_the_controller_knows_where_to_listen_and_how_many_workers_there_are(tmp
     names = [
         "MASTER_ADDR",
         "MASTER_PORT",
-        *(f"FLAGPERF_SEARCH_{name}" for name in ("WORKERS", "RANKS", "NODES")),
+        *(f"FLAGPERF_SEARCH_{name}" for name in ("WORKERS", "RANKS", "NODES", "PEAKS")),
     ]
     controller = f"import os; print([os.environ[name] for name in {names!r}])"
-    ended(start(tmp_path, controller, "", "--ranks-per-worker", "1"))
-    assert (tmp_path / "controller.out.log").read_text() == "['127.0.0.1', '29501', '4', '1', '2']\n"
+    ended(start(tmp_path, controller, "", "--ranks-per-worker", "1", "--peaks", "{}"))
+    assert (tmp_path / "controller.out.log").read_text() == "['127.0.0.1', '29501', '4', '1', '2', '{}']\n"
 
 
 def test_each_worker_has_a_token_of_its_own_and_the_controller_the_runs(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Start the roles of a search on one node: the controller on the first, and workers on each.
 
     python3 -m utils.roles --nnodes N --node-rank I --nproc M --master-addr A --master-port P --log-dir DIR
-                           [--ranks-per-worker R] [--set NAME=VALUE]... -- PYTHON -u SCRIPT ARGUMENT...
+                           [--ranks-per-worker R] [--peaks JSON] [--set NAME=VALUE]... -- PYTHON -u SCRIPT ARGUMENT...
 
 The controller is `PYTHON -u -m benchmarks.search.controller ARGUMENT...`; it listens at A:P, and its output goes to
 `DIR/controller.out.log`. A worker is R ranks (0: all M of the node), which `utils.node` starts with SCRIPT and with a
@@ -33,6 +33,8 @@ from utils.search.events import CONTROLLER_LOG
 CONTROLLER = "benchmarks.search.controller"
 # Which workers the controller is to expect: how many in all, of how many ranks each, on how many nodes.
 WORKERS, RANKS, NODES = "FLAGPERF_SEARCH_WORKERS", "FLAGPERF_SEARCH_RANKS", "FLAGPERF_SEARCH_NODES"
+# What their chips can do at most, by precision: a JSON object of FLOP/s.
+PEAKS = "FLAGPERF_SEARCH_PEAKS"
 # Where it is (host:port), and what it knows a worker by.
 ADDRESS = "FLAGPERF_SEARCH_CONTROLLER"
 WORKER, SESSION, START = "FLAGPERF_SEARCH_WORKER", "FLAGPERF_SEARCH_SESSION", "FLAGPERF_SEARCH_START"
@@ -151,6 +153,7 @@ def controller_command(options: argparse.Namespace) -> tuple[Sequence[str], Mapp
         WORKERS: str(options.nnodes * (options.nproc // options.ranks_per_worker)),
         RANKS: str(options.ranks_per_worker),
         NODES: str(options.nnodes),
+        PEAKS: options.peaks,
     }
     return argv, {**os.environ, **own}
 
@@ -210,6 +213,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     for name in ("--master-addr", "--log-dir"):
         parser.add_argument(name, required=True)
     parser.add_argument("--ranks-per-worker", type=int, default=0)
+    parser.add_argument("--peaks", default="{}")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("argv", nargs="+", metavar="ARGV")
     options = parser.parse_args(argv)

@@ -183,6 +183,11 @@ def test_settings_by_which_nothing_can_be_searched_are_refused(name: str, value:
         "precision": "bf16",
     }
     size = {"workers": 2, "ranks": 1, "nodes": 2}
-    assert _settings(values, 42, size, DATA).epochs == (1, 2)
+    assert _settings(values, 42, size, DATA, "{}").epochs == (1, 2)
     with pytest.raises(FlagPerfError, match=re.escape(says)):
-        _settings({**values, name: value}, 42, size, DATA)
+        _settings({**values, name: value}, 42, size, DATA, "{}")
+    peaks = '{"bf16": 1e14, "fp16": 200000000000000}'
+    assert _settings(values, 42, size, DATA, peaks).peaks == {"bf16": 1e14, "fp16": 2e14}
+    for other in ("", "[]", '{"bf16": 0}', '{"bf16": "fast"}'):
+        with pytest.raises(FlagPerfError):
+            _settings(values, 42, size, DATA, other)

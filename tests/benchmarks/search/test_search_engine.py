@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 from pathlib import Path
@@ -13,6 +14,8 @@ from msgspec.structs import replace
 from benchmarks.search.controller import clock, ledger, proposals
 from benchmarks.search.controller.database import FILE, StateError, open_database
 from benchmarks.search.controller.refusal import RefuseError
+from benchmarks.search.controller.server import App
+from benchmarks.search.controller.turns import Turns
 from benchmarks.search.protocol import (
     Beat,
     DataFacts,
@@ -28,6 +31,7 @@ from benchmarks.search.protocol import (
     Wait,
     evaluations_of,
 )
+from benchmarks.search.weight_exchange import PATH
 from tests.benchmarks.search.engine_parts import (
     Bench,
     beat,
@@ -39,6 +43,9 @@ from tests.benchmarks.search.engine_parts import (
     register,
     who,
 )
+from tests.benchmarks.search.engine_processes import SECRET
+from tests.benchmarks.search.made_controller import made_facts
+from utils.roles import worker_token
 
 
 @pytest.fixture
@@ -101,6 +108,39 @@ def test_an_epoch_that_cannot_be_is_refused(
     assert status == 422
     assert says in reason
     assert not engine.events("EPOCH")
+
+
+@pytest.mark.parametrize(
+    ("peak", "seconds", "says"),
+    [
+        (
+            3e7,
+            (60.0, 50.0),
+            "an epoch of trial 1 is faster than the chips: 3.1e+09 operations in 50 s on 2 chips",
+        ),
+        (
+            5e9,
+            (0.5, 0.5),
+            "trial 1 is faster than the chips: 6.2e+09 operations in 0.500 s on 2 chips of 5e+09/s",
+        ),
+    ],
+    ids=["by its own clock", "by the controller's"],
+)
+def test_an_epoch_that_is_faster_than_the_chips_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, peak: float, seconds: tuple[float, float], says: str
+) -> None:
+    """Whoever judges the round would refuse all of it."""
+    engine = bench(tmp_path, monkeypatch, peaks={"bf16": peak, "fp16": 1.0})
+    engine.send(register(ranks=2))
+    trial = engine.trial()
+    for number, took in enumerate(seconds, 1):
+        engine.now_s += took if took > 1 else 0.0
+        epoch = epoch_of(trial, number, seconds=took)
+        if number == 1:
+            assert engine.send(epoch) == Taken()
+    status, reason = engine.refused(epoch)
+    assert (status, len(engine.events("EPOCH"))) == (422, 1)
+    assert reason.startswith(says) and reason.endswith("(the plan's chip, in bf16)")
 
 
 def test_an_epoch_may_be_told_of_late_where_the_worker_says_so(engine: Bench) -> None:
@@ -424,6 +464,53 @@ def test_weights_are_stored_of_what_a_worker_trains_alone(engine: Bench) -> None
     engine.trial(0)
     with pytest.raises(RefuseError, match="is not this worker's"):
         engine.ask(lambda: trials.parameters_of(0, first.trial))
+
+
+async def status_of_weights(engine: Bench, trial: int) -> int:
+    """With what a worker that asks for them is answered."""
+    statuses = []
+
+    async def stored(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"status": 200})
+
+    async def send(message: Any) -> None:
+        statuses.append(message.get("status", 0))
+
+    async def receive() -> Any:
+        raise AssertionError("nothing is to be read")
+
+    turns = Turns(engine.ledger)
+    app = App(engine.search, turns, SECRET, made_facts, stored)
+    authorization = f"Bearer {worker_token(SECRET, 0)}".encode()
+    scope = {"method": "GET", "path": f"{PATH}{trial}", "headers": [(b"authorization", authorization)]}
+    await app(scope, receive, send)
+    turns.close()
+    return int(statuses[0])
+
+
+@pytest.mark.parametrize("first_fails", [True, False])
+def test_where_children_fail_by_their_parents_weights_the_next_begin_without(
+    engine: Bench, first_fails: bool
+) -> None:
+    """Of a parent whose first child did not, it is not the weights."""
+    engine.joined(1)
+    parent = engine.trial(1)
+    engine.tick(10)
+    engine.send(epoch_of(parent, 1, worker=1))
+    engine.send(done(parent, worker=1, stopped=True))
+    for number in range(4):
+        is_refused = first_fails and number == 3
+        assert asyncio.run(status_of_weights(engine, parent.trial)) == (404 if is_refused else 200)
+        engine.history()
+        engine.send(Propose(**who(0), proposed=proposal(50 + number, parent=parent.trial)))
+        child = engine.send(free())
+        assert isinstance(child, Trial)
+        if number or first_fails:
+            assert engine.send(failed(child)) == Taken()
+        else:
+            engine.tick(10)
+            engine.send(epoch_of(child, 1))
+            engine.send(done(child, stopped=True))
 
 
 def test_too_many_requests_are_refused_and_only_those_of_that_worker(engine: Bench) -> None:

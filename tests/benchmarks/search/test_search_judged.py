@@ -31,7 +31,7 @@ def test_the_log_of_a_search_adds_up(tmp_path: Path) -> None:
         engine.worker(1, 0.1, start=2)
         assert second.wait(PATIENCE_S) == 0
     log = read_search(engine.log)
-    case = search_case(2)
+    case = search_case(2, search_seconds=12, epochs_by_round=[1, 2, 3])
     case = replace(case, settings=replace(case.settings, nproc=1))
     assert contradictions(case, log, Peak(2, None, ""), 10) == []
     assert log.account.start is not None and log.account.start.starts == 2

@@ -27,6 +27,16 @@ def test_weak_scaling_over_runs(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "score_per_watt" in case["not_measured"]
 
 
+def test_searches_of_other_lengths_are_not_comparable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [tmp_path / f"run2026010203040{number}" for number in (5, 6)]
+    write_search_run(folders[0], (1, LongSearch(hours=2.0, workers=1).records()))
+    write_search_run(folders[1], (2, LongSearch(hours=4.0).records()), search_seconds=14_400)
+    assert main(["compare", *map(str, folders)]) == 6
+    assert "NOT COMPARABLE: search_seconds differs: A 7200; B 14400" in capsys.readouterr().out
+
+
 def test_chips_are_the_plans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = [tmp_path / f"run2026010203040{number}" for number in (5, 6)]
     for folder in folders:

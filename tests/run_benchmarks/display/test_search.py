@@ -22,7 +22,7 @@ from utils.search.events import SearchRecord, event_of
 
 LINE = (
     "search: epoch 3, trial 2, best accuracy 0.9000, 0.0000775 TOP/s, 2 of 2 workers, 4.8% of their time without a "
-    "trial, at most 56:30 left"
+    "trial, at most 6:30 left"
 )
 
 
@@ -100,7 +100,7 @@ def test_the_panel() -> None:
     events = [event_of(record, 1) for record in two_trials()[:9]]
     progress = round_of(["h1", "h2"], Event(EventName.INIT_START), *events, measures=True)
     rows = {row.label: row.text for row in figure_rows(progress)}
-    assert rows["search"] == "at most 56:30 left"
+    assert rows["search"] == "at most 6:30 left"
     assert rows["trials"] == "2, 1 under way"
     assert rows["accuracy"] == "0.9000 in trial 2"
     assert rows["score"] == "0.0000775 TOP/s"

@@ -19,7 +19,7 @@ from run_benchmarks.results.summary import Run
 from run_benchmarks.results.tables import results_tables
 from tests.browser import PHONE, serious_faults
 from tests.run_benchmarks.results.search.searched import write_search_run
-from tests.search_log import LongSearch, account_of, end, epoch, trial, two_trials
+from tests.search_log import LongSearch, account_of, end, epoch, start, trial, two_trials
 from utils.search.events import TrialStart
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def test_what_was_sampled_is_shown_over_the_time_in_which_was_searched(made: tup
 
 
 def test_a_search_that_does_not_count_failed_and_says_why(tmp_path: Path) -> None:
-    run = write_search_run(tmp_path / "run20260102030405", (2, two_trials()))
+    records = [start(search_seconds=7200.0), *two_trials()[1:]]
+    run = write_search_run(tmp_path / "run20260102030405", (2, records))
     write_report(tmp_path / "report.html", open_folder(tmp_path / "run20260102030405"), run)
     text = (tmp_path / "report.html").read_text()
     outcome = re.search(r'<p><span class="bad">Failed</span> (.*)</p>', text)
@@ -135,6 +136,9 @@ def test_weak_scaling_is_against_one_worker_of_the_same_kind(made: tuple[Path, R
     assert first.search is not None
     others = [replace(first, search=replace(first.search, data_digest="other")), second]
     assert results_tables(others)[-1].rows[1][-1] == "-"
+    longer = [replace(first, search=replace(first.search, search_seconds=43_200.0)), second]
+    table = results_tables(longer)[-1]
+    assert table.rows[1][-1] == "-" and "for as long" in table.footnotes[0]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +68,7 @@ def test_a_search_is_started_by_its_own_launcher_with_the_runs_token(runtime: st
     for task in (first, second):
         begin = task.argv.index("-m") + 1
         assert task.argv[begin : begin + 3] == ("utils.roles", "--ranks-per-worker", "1")
+        assert case.chip and json.loads(option(task, "--peaks")) == case.chip.peak_flops != {}
         assert task.secrets == {ROLES_TOKEN: "s3cret-of-the-run"}
         assert "s3cret" not in repr((task, launch))
     assert first.env[CHECKPOINT_DIR].startswith("/data/checkpoints/")

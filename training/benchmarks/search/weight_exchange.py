@@ -1,7 +1,7 @@
 """The weights of trained networks, from the worker that trained them by way of the controller to their children's.
 
     PUT /weights/<trial>    bytes of the trial that the worker trains, no more than `most_bytes`: 204
-    GET /weights/<trial>    the bytes: 200; 404 where there are none (any more)
+    GET /weights/<trial>    the bytes: 200; 404 where there are none (any more), or the first children failed by them
 
 They are bytes to the controller; who takes them checks them (`pytorch/stored_weights.py`). A search goes on without: a
 child whose parent's weights are not to be had begins with fresh ones.

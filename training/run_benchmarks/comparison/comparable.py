@@ -1,4 +1,4 @@
-"""Whether rounds may be compared at all: the same task, target, metric, rules and data."""
+"""Whether rounds may be compared at all: the same task, target, metric, rules and data; of searches, as long ones."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from run_benchmarks.comparison.selecting import ComparedRound
 from run_benchmarks.results.folder import section
 from run_benchmarks.results.round_result import CONVERGE
 from run_benchmarks.results.rules import OPEN
+from utils.case_form import SEARCH_SECONDS
 from utils.numbers import number_in, shown
 from utils.parameters import TARGET
 from utils.text_files import shortened
@@ -48,6 +49,7 @@ def _traits(each: ComparedRound) -> dict[str, str | None]:
         "target": _target(each),
         "rules": _rules(each),
         "data": _data(each),
+        SEARCH_SECONDS: _search_seconds(each),
     }
 
 
@@ -73,6 +75,12 @@ def _target(each: ComparedRound) -> str | None:
     if value is None:
         return NOTHING if each.result.kind != CONVERGE else None
     return shown(value, 6)
+
+
+def _search_seconds(each: ComparedRound) -> str:
+    """For how long is searched, by the plan: until 12 h the score of a larger machine still rises."""
+    seconds = number_in(section(each.case, "parameters"), SEARCH_SECONDS)
+    return NOTHING if seconds is None else shown(seconds, 6)
 
 
 def _rules(each: ComparedRound) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -239,7 +240,12 @@ class _Inside:
 
 
 def _launcher(case: CasePlan) -> tuple[str, ...]:
-    """Of the ranks of a node; of a search also of its controller, and of workers of so many ranks as the case says."""
+    """Of the ranks of a node; of a search also of its controller, and of workers of so many ranks as the case says.
+
+    The controller refuses what is faster than the chips: one such epoch, and nothing would count of the round.
+    """
     if not case.roles:
         return (NODE_LAUNCHER,)
-    return (ROLES_LAUNCHER, "--ranks-per-worker", str(case.parameters.get("ranks_per_worker", 0)))
+    peaks = json.dumps(case.chip.peak_flops if case.chip else {})
+    ranks = str(case.parameters.get("ranks_per_worker", 0))
+    return (ROLES_LAUNCHER, "--ranks-per-worker", ranks, "--peaks", peaks)

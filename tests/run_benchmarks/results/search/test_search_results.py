@@ -55,6 +55,7 @@ def test_the_figures_by_hand(tmp_path: Path) -> None:
     result = judged_search(tmp_path, two_trials(), **DEMO)
     assert result.failure is None and result.verdict is Verdict.MEASURED
     values = values_of(result)
+    assert result.figures["score"].caveat == ""
     assert values["score"] == pytest.approx(6 * FIRST / 400 / 1e12)
     assert (values["accuracy"], values["search_time"]) == (0.9, 400.0)
     assert values["error"] == pytest.approx(10.0)
@@ -136,7 +137,8 @@ def test_a_search_that_does_not_meet_the_rules_is_none(
     tmp_path: Path, change: Callable[[SearchRecord], SearchRecord], broken: list[str]
 ) -> None:
     records = [change(each) for each in two_trials()]
-    failure = judged_search(tmp_path / "counts", records).failure
+    counts = [start(search_seconds=7200.0), *records[1:]]
+    failure = judged_search(tmp_path / "counts", counts).failure
     assert failure is not None
     assert (failure.verdict, failure.failure_class) == (Verdict.INVALID, FailureClass.SEARCH_NOT_VALID)
     assert all(rule in failure.message for rule in broken)
@@ -205,6 +207,30 @@ def test_what_cannot_have_been_is_no_result(tmp_path: Path, records: Records, me
     assert (failure.verdict, failure.failure_class) == (Verdict.INVALID, FailureClass.INCONSISTENT_RESULT)
     assert message in failure.message
     assert failure.file.endswith(CONTROLLER_LOG)
+
+
+@pytest.mark.parametrize(
+    ("other", "parameters", "message"),
+    [
+        ({"search_seconds": 999_999.0}, {}, "search_seconds is 999999.0, and by the plan 600"),
+        ({"workers": 7}, {}, "workers is 7, and by the plan 2"),
+        ({"max_trials": 3}, {"max_trials": 0}, "max_trials is 3, and by the plan 0"),
+        ({"max_trials": 3}, {"max_trials": 2}, "max_trials is 3, and by the plan 2"),
+        (
+            {"epochs": (999,)},
+            {"epochs_by_round": (2, 4)},
+            "epochs_by_round is (999,), and by the plan (2, 4)",
+        ),
+    ],
+)
+def test_a_search_is_what_the_plan_says(
+    tmp_path: Path, other: dict[str, Any], parameters: dict[str, Any], message: str
+) -> None:
+    failure = judged_search(tmp_path / "other", _changed(0, **other), **DEMO, **parameters).failure
+    assert failure is not None and f"SEARCH_START: {message}" in failure.message
+    assert failure.failure_class is FailureClass.INCONSISTENT_RESULT
+    own = {name: parameters[name] or None for name in ("max_trials",) if name in parameters}
+    assert judged_search(tmp_path / "own", _changed(0, **own), **DEMO, **parameters).failure is None
 
 
 def _workers(**other: Any) -> Records:
@@ -278,9 +304,10 @@ def test_energy_of_another_time_is_none_of_the_searchs(tmp_path: Path) -> None:
     search = search_of(case, folders, None)
     assert search is not None
     energy = Figure(500.0, "J/node", "", "counters", scope="accelerator", coverage=1.0)
-    figure = search.figures({"energy": energy}, 2, None)["score_per_watt"]
-    assert figure.value is None
-    assert "the wall clock says 220 s of training, the monotonic clock 400 s" in figure.source
+    figures = search.figures({"energy": energy}, 2, None)
+    doubt = "the wall clock says 220 s of training, the monotonic clock 400 s"
+    assert figures["score_per_watt"].value is None and doubt in figures["score_per_watt"].source
+    assert figures["score"].caveat == doubt, "nobody can tell which of the clocks is right"
 
 
 @pytest.mark.parametrize(

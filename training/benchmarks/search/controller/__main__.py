@@ -34,7 +34,7 @@ from utils.case_form import ROLES_TOKEN
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM
 from utils.errors import FlagPerfError
 from utils.parameters import AUTO
-from utils.roles import NODES, RANKS, WORKERS
+from utils.roles import NODES, PEAKS, RANKS, WORKERS
 
 WEIGHTS = "weights"
 SIZE = {"workers": WORKERS, "ranks": RANKS, "nodes": NODES}
@@ -50,7 +50,8 @@ def main(argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> in
         earlier = Path(environment[CONTINUE_FROM]) if environment.get(CONTINUE_FROM) else None
         space = space_of(config.case, facts)
         size = {name: _number(environment, variable) for name, variable in SIZE.items()}
-        settings = _settings(config.case, config.settings.seed, size, data)
+        peaks = environment.get(PEAKS, "{}")
+        settings = _settings(config.case, config.settings.seed, size, data, peaks)
         with _folder(environment) as folder:
             return conduct(
                 settings,
@@ -69,7 +70,7 @@ def main(argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> in
 
 
 def _settings(
-    values: Mapping[str, Any], seed: int, size: Mapping[str, int], data: DataFacts
+    values: Mapping[str, Any], seed: int, size: Mapping[str, int], data: DataFacts, peaks: str
 ) -> SearchSettings:
     """FlagPerfError for what no search can be conducted by."""
     settings = {
@@ -84,8 +85,8 @@ def _settings(
         "precision": None if values["precision"] == AUTO else values["precision"],
     }
     try:
-        return msgspec.convert(settings, SearchSettings)
-    except msgspec.ValidationError as error:
+        return msgspec.convert({**settings, "peaks": msgspec.json.decode(peaks)}, SearchSettings)
+    except msgspec.MsgspecError as error:
         raise FlagPerfError(
             str(error), where="configuration", remedy="see config/_base.py of the case"
         ) from error

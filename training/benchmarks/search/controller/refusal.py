@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-NOT_YOURS, UNREGISTERED, WRONG, TOO_OFTEN = 409, 410, 422, 429
+THERE_ARE_NONE, NOT_YOURS, UNREGISTERED, WRONG, TOO_OFTEN = 404, 409, 410, 422, 429
 
 
 class RefuseError(Exception):

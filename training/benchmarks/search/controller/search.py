@@ -176,7 +176,7 @@ class Search:
                 reply = self.trials.next_for(worker)
                 return reply or self._leave(session, "all trials are handed out")
             case EpochDone():
-                return self.trials.take_epoch(request, self.sessions.data())
+                return self.trials.take_epoch(request, self.sessions.data(), self.sessions.peak_of(session))
             case TrialDone() | TrialFailed():
                 return self._take_end(request, session)
             case History():

@@ -99,8 +99,13 @@ class App:
         return await asyncio.get_running_loop().run_in_executor(self._checks, self._check, proposed, parent)
 
     async def _with_bound(self, scope: Scope, worker: int) -> Scope:
-        """Weights are a worker's to store of what it trains alone, and as many as that network has."""
+        """Weights are a worker's to store of what it trains alone, and as many as that network has.
+
+        RefuseError also for those by which children fail.
+        """
         trial = trial_of(scope["path"])
+        if scope["method"] == "GET" and trial:
+            await self._turns.take(partial(self._search.trials.refuse_spoilt, trial))
         if scope["method"] != "PUT" or trial is None:
             return scope
         parameters = await self._turns.take(partial(self._search.trials.parameters_of, worker, trial))

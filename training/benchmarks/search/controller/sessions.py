@@ -13,6 +13,7 @@ from benchmarks.search.controller.refusal import NOT_YOURS, UNREGISTERED, WRONG,
 from benchmarks.search.controller.settings import SearchSettings
 from benchmarks.search.controller.trials import Trials
 from benchmarks.search.protocol import DataFacts, Message, Register, encode
+from utils.figure_records import Peak
 from utils.search.events import Worker
 
 # A worker's clock may run so much faster.
@@ -136,6 +137,11 @@ class Sessions:
     def data(self) -> DataFacts:
         """What the workers train on."""
         return msgspec.json.decode(self.ledger.value("SELECT data FROM search"), type=DataFacts)
+
+    def peak_of(self, session: sqlite3.Row) -> Peak:
+        """What the chips of a worker can do, by the plan."""
+        precision = self._precision()
+        return Peak(session["ranks"], self.settings.peaks.get(precision), f"the plan's chip, in {precision}")
 
     def _precision(self) -> str:
         return str(self.ledger.value("SELECT precision FROM search"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from benchmarks.search.protocol import Count, DataFacts, Ordinal, Precision, Record, Register
 
@@ -18,7 +18,8 @@ class SearchSettings(Record, frozen=True):
     epochs: of a trial at most, by round, the last for every later one. heartbeat_s: between two heartbeats; lost_s:
     without one until a worker is taken for lost. alone_s: without any worker until the search fails. data, precision:
     what its workers have to train on, and in; None: what the first does. ranks: of each worker; nodes: that the
-    workers are spread over, as many on each; None: whatever they say.
+    workers are spread over, as many on each; None: whatever they say. peaks: precision -> what a chip can do at most,
+    FLOP/s.
     """
 
     workers: Ordinal
@@ -33,6 +34,7 @@ class SearchSettings(Record, frozen=True):
     precision: Precision | None = None
     ranks: Ordinal | None = None
     nodes: Ordinal | None = None
+    peaks: dict[str, Annotated[float, Meta(gt=0)]] = field(default_factory=dict)
 
     def epochs_of(self, round_number: int) -> int:
         """Epochs of a trial of this round, from 1, at most."""

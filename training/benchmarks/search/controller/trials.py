@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from benchmarks.search.client import ANSWER_S
 from benchmarks.search.controller.ledger import Ledger
 from benchmarks.search.controller.proposals import Facts, Proposals
-from benchmarks.search.controller.refusal import NOT_YOURS, WRONG, RefuseError
+from benchmarks.search.controller.refusal import NOT_YOURS, THERE_ARE_NONE, WRONG, RefuseError
 from benchmarks.search.controller.settings import SearchSettings
 from benchmarks.search.protocol import (
     DataFacts,
@@ -25,9 +25,12 @@ from benchmarks.search.protocol import (
     Wait,
     encode,
 )
+from utils.figure_records import Peak
 from utils.search.events import Epoch, TrialEnd, TrialStart
+from utils.search.limits import too_fast
 from utils.text_files import one_line
 
+SPOILT = 3  # first children of a trial that all failed: it may be by the weights that they began with
 MOST_ATTEMPTS = 3  # a trial that was lost so often may be what ends workers
 ASKS_PER_S = 200  # of all workers that wait for a trial
 SHORTEST_WAIT_S = 0.05
@@ -103,8 +106,22 @@ class Trials:
             raise RefuseError(NOT_YOURS, f"trial {trial} is not this worker's")
         return msgspec.json.decode(row["facts"], type=Facts).parameters
 
-    def take_epoch(self, message: EpochDone, data: DataFacts) -> Taken:
-        """An epoch ended.
+    def refuse_spoilt(self, trial: int) -> None:
+        """Let the children of a trial begin with fresh weights where its first ones all failed.
+
+        Raises:
+            RefuseError: they did.
+        """
+        trials = self.ledger.account.trials.values()
+        states = [each.state for each in trials if each.start.parent == trial]
+        ended = [state for state in states if state in ("failed", "done", "stopped")]
+        if ended[:SPOILT] == ["failed"] * SPOILT:
+            raise RefuseError(
+                THERE_ARE_NONE, f"the children that began with those of trial {trial} have failed"
+            )
+
+    def take_epoch(self, message: EpochDone, data: DataFacts, peak: Peak) -> Taken:
+        """An epoch ended; `peak` is of the worker's chips.
 
         Raises:
             RefuseError: the trial is not this worker's, or it cannot be so.
@@ -121,7 +138,9 @@ class Trials:
                 raise RefuseError(WRONG, f"epoch {message.epoch} was told of before, and otherwise")
         else:
             self._refuse_impossible(message, trial, data)
-            self._keep_epoch(message, trial)
+            epoch = _event_of(message, self.ledger.now_s)
+            self._refuse_too_fast(epoch, peak)
+            self._keep_epoch(message, trial, epoch)
         self._answered(trial)
         return Taken()
 
@@ -193,27 +212,21 @@ class Trials:
         )
         return self.ledger.rows("SELECT * FROM trials WHERE worker = ? AND state = 'open'", worker)[0]
 
-    def _keep_epoch(self, message: EpochDone, trial: sqlite3.Row) -> None:
+    def _refuse_too_fast(self, epoch: Epoch, peak: Peak) -> None:
+        """As who judges the round would: of one such epoch none of the search would count."""
+        attempt = self.ledger.account.trials[epoch.trial]
+        operations = attempt.operations + attempt.operations_of(epoch)
+        if problem := too_fast(attempt.start, epoch, operations, peak):
+            raise RefuseError(WRONG, problem)
+
+    def _keep_epoch(self, message: EpochDone, trial: sqlite3.Row, epoch: Epoch) -> None:
         place = (message.trial, message.attempt)
         text = encode(replace(message, delayed_s=0.0)).decode()
         self.ledger.execute("INSERT INTO epochs VALUES (?, ?, ?, ?)", *place, message.epoch, text)
         statement = "UPDATE trials SET epoch = ?, accuracy = ? WHERE trial = ? AND attempt = ?"
         best = max(message.accuracy, trial["accuracy"] or 0.0)
         self.ledger.execute(statement, message.epoch, best, *place)
-        self.ledger.tell(
-            Epoch(
-                time_s=self.ledger.now_s,
-                trial=message.trial,
-                attempt=message.attempt,
-                worker=message.worker,
-                epoch=message.epoch,
-                seconds=message.seconds,
-                training_samples=message.training_samples,
-                validation_samples=message.validation_samples,
-                accuracy=message.accuracy,
-                loss=message.loss,
-            )
-        )
+        self.ledger.tell(epoch)
 
     def _refuse_impossible(self, message: EpochDone, trial: sqlite3.Row, data: DataFacts) -> None:
         """What no honest worker says: its figures are compared with what the controller has itself."""
@@ -262,3 +275,18 @@ class Trials:
     def _waiting(self) -> int:
         live = self.ledger.value("SELECT count(*) FROM sessions WHERE state = 'live'")
         return int(live) - int(self.ledger.value("SELECT count(*) FROM trials WHERE state = 'open'"))
+
+
+def _event_of(message: EpochDone, time_s: float) -> Epoch:
+    return Epoch(
+        time_s=time_s,
+        trial=message.trial,
+        attempt=message.attempt,
+        worker=message.worker,
+        epoch=message.epoch,
+        seconds=message.seconds,
+        training_samples=message.training_samples,
+        validation_samples=message.validation_samples,
+        accuracy=message.accuracy,
+        loss=message.loss,
+    )

@@ -8,13 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.search.log import SearchLog
 from run_benchmarks.results.search.places import Places
+from utils.case_form import SEARCH_SECONDS
 from utils.figure_records import Peak
 from utils.numbers import number_in, shown
-from utils.search.account import finished_values
+from utils.search.account import Trial, finished_values
 from utils.search.events import (
     LONGEST_TEXT,
     Epoch,
@@ -25,10 +27,10 @@ from utils.search.events import (
     TrialStart,
     Worker,
 )
+from utils.search.limits import SLACK_S, too_fast
 from utils.text_files import shortened
 
-# Times of two clocks, and by messages that take their way.
-SLACK, SLACK_S = 0.01, 0.5
+SLACK = 0.01  # a clock may run so much faster than another
 LATE_S = 30.0  # behind the end of its time a trial may still be handed out by a controller that is busy
 OF_LAST_WORD = ("world_size", "trials", "epochs", "operations", "search_time", "score", "accuracy")
 CLOCK_FACTOR = 20.0  # a wall clock that was set explains less
@@ -48,8 +50,9 @@ class _Open:
 
 @dataclass
 class _Course:
-    """A search as it goes by."""
+    """A search as it goes by. planned: what the plan says of it, where it does."""
 
+    planned: Mapping[str, Any]
     places: Places
     peak: Peak
     start: SearchStart | None = None
@@ -74,9 +77,19 @@ class _Course:
         yield from _CHECKS[type(record)](self, record)
 
     def begin(self, record: SearchStart) -> Iterator[str]:
-        """The first event."""
+        """The first event: what a search is to be is the plan's to say."""
         self.start = record
-        return iter(())
+        own = {
+            "workers": record.workers,
+            SEARCH_SECONDS: record.search_seconds,
+            "max_trials": record.max_trials or 0,
+            "epochs_by_round": record.epochs,
+        }
+        for name, value in own.items():
+            by_plan = self.planned.get(name, value)
+            by_plan = tuple(by_plan) if isinstance(by_plan, list) else by_plan
+            if value != by_plan:
+                yield f"{name} is {value}, and by the plan {shortened(str(by_plan), LONGEST_TEXT)}"
 
     def worker(self, record: Worker) -> Iterator[str]:
         """One comes or goes."""
@@ -142,28 +155,11 @@ class _Course:
         passed = record.time_s - trial.at_s
         if record.seconds * (1 - SLACK) - SLACK_S > passed:
             yield f"an epoch of trial {record.trial} took {shown(record.seconds)} s, of {shown(passed)} s that passed"
-        yield from self._too_fast(record, trial)
+        trial.operations += Trial(trial.start).operations_of(record)
+        peak = replace(self.peak, chips=self.places.ranks)
+        yield from filter(None, [too_fast(trial.start, record, trial.operations, peak)])
         trial.at_s, trial.epochs = record.time_s, record.epoch
         trial.best = max(record.accuracy, trial.best or 0.0)
-
-    def _too_fast(self, record: Epoch, trial: _Open) -> Iterator[str]:
-        """No chip computes more than its peak: by a worker's word of an epoch, and by the controller's clock of all."""
-        start, ranks = trial.start, self.places.ranks
-        operations = record.training_samples * start.training_operations
-        operations += record.validation_samples * start.forward_operations
-        trial.operations += operations
-        passed = record.time_s - start.time_s + SLACK_S
-        if record.seconds <= 0:
-            yield f"an epoch of trial {record.trial} took no time"
-            return
-        for what, count, seconds in (
-            ("an epoch of ", operations, record.seconds),
-            ("", trial.operations, passed),
-        ):
-            if self.peak.flops and count > self.peak.flops * ranks * max(0.0, seconds):
-                rate = f"{count:.4g} operations in {shown(seconds)} s on {ranks} chips of {self.peak.flops:.4g}/s"
-                yield f"{what}trial {record.trial} is faster than the chips: {rate} ({self.peak.source})"
-                return
 
     def trial_end(self, record: TrialEnd) -> Iterator[str]:
         """An attempt has ended."""
@@ -218,7 +214,8 @@ def contradictions(case: PlannedCase, log: SearchLog, peak: Peak, most: int) -> 
         peak: of one of its chips.
     """
     problems = [f"an event is none: {problem}" for problem in log.wrong]
-    course = _Course(Places.of(case), peak)
+    places = Places.of(case)
+    course = _Course({**case.parameters, "workers": places.workers}, places, peak)
     for told in log.told:
         problems += [f"{told.record.event.value}: {problem}" for problem in course.take(told.record)]
         if len(problems) >= most:

@@ -67,14 +67,16 @@ class RoundSearch:
         if self.account.start is None:
             return {}
         reason = "until the search was cut off" if failure or not self.account.end else ""
-        return search_figures(self.account, self._energy_of(sampled), nodes, reason)
+        energy, doubt = sampled.get("energy"), self._clock_doubt()
+        if energy and doubt:  # the wall clock is that by which it was sampled
+            energy = replace(energy, value=None, source=doubt)
+        return search_figures(self.account, energy, nodes, "; ".join(filter(None, (reason, doubt))))
 
-    def _energy_of(self, sampled: Mapping[str, Figure]) -> Figure | None:
-        """That of the search's time; of no use where the wall clock, by which it was sampled, has another."""
-        energy, events = sampled.get("energy"), [*bounds_of(self.log), *self.log.finished]
+    def _clock_doubt(self) -> str:
+        """What its host's wall clock says of its time, where that is another: one of the two is wrong."""
+        events = [*bounds_of(self.log), *self.log.finished]
         window = training_window(events)
-        doubt = "" if isinstance(window, str) else clock_doubt(window, events)
-        return replace(energy, value=None, source=doubt) if energy and doubt else energy
+        return "" if isinstance(window, str) else clock_doubt(window, events)
 
     def fault(self, host: str, peak: Peak) -> Failure | None:
         """Why a search that has ended well bears no result, if it does not; `host` is its controller's."""
