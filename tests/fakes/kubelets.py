@@ -75,8 +75,9 @@ class Containers:
         for mount in container["volumeMounts"]:
             volume = volumes[mount["name"]]
             if "persistentVolumeClaim" in volume:
-                folder = self.claims[volume["persistentVolumeClaim"]["claimName"]]
-                argv += ["--volume", f"{folder}:{mount['mountPath']}"]
+                claim = volume["persistentVolumeClaim"]
+                mode = "ro" if claim.get("readOnly") else "rw"
+                argv += ["--volume", f"{self.claims[claim['claimName']]}:{mount['mountPath']}:{mode}"]
             else:
                 argv += ["--shm-size", volume["emptyDir"]["sizeLimit"].removesuffix("i").lower()]
         argv += ["--entrypoint", container["command"][0], container["image"], *container["command"][1:]]

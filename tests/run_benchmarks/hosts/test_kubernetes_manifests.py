@@ -124,6 +124,29 @@ def test_what_the_settings_ask_for_stands_in_the_pods(tmp_path: Path) -> None:
     assert container["startupProbe"]["failureThreshold"] * container["startupProbe"]["periodSeconds"] > 7200
 
 
+@pytest.mark.parametrize(
+    ("claims", "checkpoints", "read_only"),
+    [
+        ({"/data": "a", "/checkpoints": "b"}, "/checkpoints/mine", {"a"}),
+        ({"/data/": "a"}, "", {"a"}),
+        ({"/data": "a"}, "/data/checkpoints", set()),
+        ({"/": "a", "/data": "b", "/data/checkpoints": "c"}, "/data/checkpoints", {"b"}),
+        ({"/dat": "a", "/checkpoints": "b"}, "/checkpoints", set()),
+    ],
+)
+def test_the_claim_of_the_data_is_read_only_unless_the_run_writes_there(
+    tmp_path: Path, claims: dict[str, str], checkpoints: str, read_only: set[str]
+) -> None:
+    hosts = f'HOSTS = kubernetes(image="registry.local/toy:1", claims={claims!r})\n'
+    test = f'RUNTIME = "process"\nCHECKPOINT_PATH = "{checkpoints}"\n'
+    _, job, *_ = manifests_of(tree_with(tmp_path, hosts, test))
+    kubernetes_validate.validate(job, VERSIONS[0], strict=True)
+    volumes = job["spec"]["template"]["spec"]["volumes"]
+    sources = [each["persistentVolumeClaim"] for each in volumes if "persistentVolumeClaim" in each]
+    assert [each["claimName"] for each in sources] == list(claims.values())
+    assert {each["claimName"] for each in sources if each.get("readOnly")} == read_only
+
+
 def test_a_pod_gets_the_vendors_devices(tmp_path: Path) -> None:
     tree = tree_with(tmp_path, PLAIN)
     vendor = (tree.training / "acme/vendor.py").read_text()

@@ -198,6 +198,19 @@ def test_hosts_are_counted_once(tmp_path: Path) -> None:
     assert len(compared) < 1000
 
 
+def test_the_energy_of_a_schedulers_job_stands_in_the_page_as_text(tmp_path: Path) -> None:
+    folder = tmp_path / "run20261122000000"
+    write_made_run(folder, replace(MADE, seconds=20, rounds=1))
+    (path,) = folder.rglob("result.json")
+    job = {"scheduler": "slurm", "job": HOSTILE, "nodes": ["n1", "n2"], "energy_j": 121000.0}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "allocation": job}))
+    page = _report(folder)
+    says = (
+        f"Energy of the job: the accounting of slurm has 121000 J for job {escape(HOSTILE)}, of 2 nodes from"
+    )
+    assert says in page and HOSTILE not in page
+
+
 def test_what_the_user_has_is_not_written_over(tmp_path: Path, capsys: Capture) -> None:
     folder, mine = tmp_path / "run20260102030405", tmp_path / "mine"
     write_run(folder)

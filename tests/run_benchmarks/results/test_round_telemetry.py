@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from run_benchmarks.hosts.granted import GrantedJob
 from run_benchmarks.plan.energy_factors import EnergyFactors
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.reading import parsed
@@ -443,6 +444,24 @@ def test_a_table_of_power_stands_where_it_was_measured(tmp_path: Path) -> None:
     assert any("`idle W` (W/node; lower is better)" in line for line in meanings([measured, unmeasured]))
     assert len(results_tables([unmeasured])) == 1
     assert not any("idle W" in line for line in meanings([unmeasured]))
+
+
+def test_the_energy_of_a_schedulers_job_stands_by_our_own_and_says_of_what_it_is(tmp_path: Path) -> None:
+    samples = every_second(lambda _: Sample(0, "pwr", power_w=100.0))
+    write_node(tmp_path / "a" / "h0_noderank0", [PWR], samples, events(AT_THE_END))
+    write_node(tmp_path / "b" / "h0_noderank0", [replace(PWR, reason="no meter")], [], events(AT_THE_END))
+    job = GrantedJob("slurm", "17", ("n1", "n2"), energy_j=121000.0)
+    (measured, _), (unmeasured, _) = judged(tmp_path / "a"), judged(tmp_path / "b")
+    line = (
+        "toy:pytorch:X1:2:1:1, round 1: the accounting of slurm has 121000 J for job 17, "
+        "of 2 nodes from the job's start to its end, not of the training alone"
+    )
+    rounds, power = results_tables([replace(measured, allocation=job)])
+    assert line in power.footnotes and line not in rounds.footnotes
+    (rounds,) = results_tables([replace(unmeasured, allocation=job)])
+    assert line in rounds.footnotes
+    for table in results_tables([replace(measured, allocation=replace(job, energy_j=None))]):
+        assert not any("accounting" in note for note in table.footnotes)
 
 
 def test_a_summary_does_not_grow_with_the_nodes(tmp_path: Path) -> None:

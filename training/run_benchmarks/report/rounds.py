@@ -25,6 +25,7 @@ from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.search.of_round import bounds_of
 from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.summary import to_be_read
+from run_benchmarks.results.tables import job_energy
 from utils.errors import FlagPerfError
 from utils.figures import DEFINITIONS, Figure
 from utils.node import rank_log_name
@@ -88,6 +89,7 @@ def round_view(
         "phases": list(dict.fromkeys(each.kind for each in time.phases)) if time else [],
         "heat_maps": list(heat_maps(devices, time, result)),
         "power": power_table(result, labels),
+        "job_energy": job_energy(result),
         "reconciliation": reconciliation_rows(result, labels),
         "disturbances": disturbance_rows(result, labels),
         "stragglers": straggler_rows(result, labels),

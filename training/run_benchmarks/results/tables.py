@@ -12,7 +12,7 @@ from run_benchmarks.results.search.scaling import scaling_table
 from run_benchmarks.results.table import MARK, NOT_MEASURED, Table, aligned
 from run_benchmarks.stages.checks import Check, Status, with_status
 from utils.figures import DEFINITIONS, Definition, Figure
-from utils.numbers import DIGITS, shown
+from utils.numbers import DIGITS, counted, shown
 
 T = TypeVar("T")
 MOST_CELLS = (
@@ -51,6 +51,7 @@ def _rounds(results: Sequence[RoundResult]) -> Table:
     headings = ("case", "round", "verdict", *(column.heading for column in columns), "rules")
     notes = tuple(note for result in results for note in _footnotes(result, [each.name for each in columns]))
     notes += tuple(_again(result) for result in results if result.attempts)
+    notes += _job_energies(result for result in results if not _has_power(result))
     rows = tuple(_round_row(result, columns) for result in results)
     return Table(headings, rows, fixed=3, footnotes=notes, is_grouped=True)
 
@@ -89,7 +90,23 @@ def _power(results: Sequence[RoundResult]) -> Table:
     )
     headings = ("power and energy", "round", "of the", *(column.heading for column in columns))
     notes = tuple(note for result in results for note in _footnotes(result, names))
-    return Table(headings, rows, fixed=3, footnotes=notes, is_grouped=True)
+    return Table(headings, rows, fixed=3, footnotes=(*notes, *_job_energies(results)), is_grouped=True)
+
+
+def _job_energies(results: Iterable[RoundResult]) -> tuple[str, ...]:
+    energies = ((result, job_energy(result)) for result in results)
+    return tuple(f"{result.case}, round {result.round}: {energy}" for result, energy in energies if energy)
+
+
+def job_energy(result: RoundResult) -> str:
+    """The energy by the scheduler's accounting, and of what it is; empty where that has none."""
+    job = result.allocation
+    if job is None or job.energy_j is None:
+        return ""
+    of_what = (
+        f"of {counted(len(job.nodes), 'node')} from the job's start to its end, not of the training alone"
+    )
+    return f"the accounting of {job.scheduler} has {shown(job.energy_j)} J for job {job.job}, {of_what}"
 
 
 def _footnotes(result: RoundResult, names: Iterable[str]) -> Iterator[str]:

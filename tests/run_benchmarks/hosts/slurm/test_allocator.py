@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -42,6 +42,14 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slurm is asked every half second, and not only where somebody may wait for long."""
     monkeypatch.setattr(tenure, "LOOK_S", 0.5)
     monkeypatch.setattr(queue, "LONGEST_S", 0.5)
+
+
+@pytest.fixture
+def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the user is warned of."""
+    lines: list[str] = []
+    monkeypatch.setattr(queue.LOGGER, "warning", lines.append)
+    return lines
 
 
 @pytest.fixture
@@ -236,6 +244,62 @@ def test_a_node_by_whose_fault_a_round_failed_is_not_asked_for_again(slurm: Slur
             assert [host.name for host in allocation.hosts] == ["n2", "n3"]
 
     in_time(scenario())
+
+
+@pytest.fixture
+def drained(slurm: Slurm) -> Iterator[str]:
+    """A node that is to have no jobs."""
+    slurm.run("scontrol", "update", "NodeName=n3", "State=DRAIN", "Reason=test")
+    yield "n3"
+    slurm.run("scontrol", "update", "NodeName=n3", "State=RESUME")
+
+
+def test_of_nodes_that_are_avoided_the_oldest_comes_back_where_others_are_too_few(
+    slurm: Slurm, warnings: list[str]
+) -> None:
+
+    async def scenario() -> None:
+        hosts = hosts_of(SlurmSettings())
+        for node in ("n1", "n2", "n1"):
+            hosts.avoid(node)
+        async with hosts.acquire(TWO) as allocation:
+            assert [host.name for host in allocation.hosts] == ["n2", "n3"]
+
+    in_time(scenario())
+    assert warnings == ["Slurm has too few nodes for the job without n2, which is not avoided any more"]
+
+
+def test_no_node_is_avoided_where_the_job_would_wait_for_one_that_is_drained(
+    slurm: Slurm, drained: str
+) -> None:
+    async def scenario() -> None:
+        hosts = hosts_of(SlurmSettings())
+        hosts.avoid("n1")
+        async with hosts.acquire(TWO) as allocation:
+            assert [host.name for host in allocation.hosts] == ["n1", "n2"]
+
+    in_time(scenario())
+
+
+def test_nodes_that_others_have_are_waited_for_rather_than_those_that_failed(
+    slurm: Slurm, info: list[str], warnings: list[str]
+) -> None:
+    first = slurm.allocate("--nodelist=n3", "--exclusive")
+
+    async def scenario() -> None:
+        async def let_go() -> None:
+            await until(lambda: any("waits in batch" in line for line in info))
+            slurm.run("scancel", str(first))
+
+        hosts = hosts_of(SlurmSettings())
+        hosts.avoid("n1")
+        letting_go = asyncio.create_task(let_go())
+        async with hosts.acquire(TWO) as allocation:
+            assert [host.name for host in allocation.hosts] == ["n2", "n3"]
+        await letting_go
+
+    in_time(scenario())
+    assert warnings == []
 
 
 def test_a_slurm_that_does_not_answer_takes_nothing_away(slurm: Slurm) -> None:

@@ -23,7 +23,8 @@ def image_of(plan: Plan, settings: KubernetesSettings, case: CasePlan) -> str:
 def workers_of(plan: Plan, settings: KubernetesSettings, case: CasePlan, name: str, run: str = "") -> Workers:
     """The workers of a round of a case under a name or, where no run has made them (its uid), of all its rounds."""
     labels, rounds = ({LABEL_RUN: run}, 1) if run else ({}, case.settings.repeat)
-    return Workers(settings, case, image_of(plan, settings, case), plan.run.shm_size, name, labels, rounds)
+    written, shm_size = (plan.run.flagperf_path_host, plan.run.checkpoint_path), plan.run.shm_size
+    return Workers(settings, case, image_of(plan, settings, case), shm_size, name, labels, written, rounds)
 
 
 def name_of(case: CasePlan) -> str:

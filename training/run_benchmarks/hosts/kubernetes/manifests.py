@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 import yaml
@@ -53,7 +54,7 @@ class Workers:
     """The service and the job of one case.
 
     name: of both; a DNS label. labels: by which they are found. shm_size: of each pod's /dev/shm, as engines write it.
-    rounds: so many of the case run in its pods.
+    written: folders in which a run writes. rounds: so many of the case run in its pods.
     """
 
     settings: KubernetesSettings
@@ -62,6 +63,7 @@ class Workers:
     shm_size: str
     name: str
     labels: Mapping[str, str]
+    written: Sequence[str] = ()
     rounds: int = 1
 
     def manifests(self, avoided: Collection[str] = ()) -> list[Manifest]:
@@ -106,7 +108,7 @@ class Workers:
                 "terminationGracePeriodSeconds": GRACE_S,
                 "securityContext": secure_pod(settings.user),
                 "containers": [self._container()],
-                "volumes": _volumes(settings, self.shm_size),
+                "volumes": [_memory(self.shm_size), *self._claims()],
                 "affinity": _affinity(settings, self.name, avoided),
                 "nodeSelector": dict(settings.node_selector),
                 "tolerations": [{"key": key, "operator": "Exists"} for key in settings.tolerations],
@@ -115,6 +117,14 @@ class Workers:
                 "runtimeClassName": settings.runtime_class,
             }
         )
+
+    def _claims(self) -> Iterator[Manifest]:
+        """The claims' volumes; that of the data is read-only, as some drivers demand, unless a run writes there."""
+        claims, data = self.settings.claims, self.case.settings.data_dir_host
+        read_only = {_folder_of(data, claims)} - {_folder_of(path, claims) for path in self.written if path}
+        for number, (folder, claim) in enumerate(claims.items()):
+            source = {"claimName": claim, **({"readOnly": True} if folder in read_only else {})}
+            yield {"name": f"claim-{number}", "persistentVolumeClaim": source}
 
     def _container(self) -> Manifest:
         settings, claims = self.settings, self.settings.claims
@@ -207,16 +217,16 @@ def _affinity(settings: KubernetesSettings, name: str, avoided: Collection[str])
     return rules
 
 
-def _volumes(settings: KubernetesSettings, shm_size: str) -> Sequence[Manifest]:
+def _folder_of(path: str, claims: Collection[str]) -> str:
+    """The folder of the claim in which `path` lies, the innermost; empty where it lies in none."""
+    return max((each for each in claims if PurePosixPath(path).is_relative_to(each)), key=len, default="")
+
+
+def _memory(shm_size: str) -> Manifest:
     match = re.fullmatch(r"(\d+)([bkmgBKMG]?)", shm_size)
     assert match  # noqa: S101 - the setting's type allows nothing else
     size = f"{int(match[1])}{_UNITS[match[2].lower()]}"
-    shm = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}}
-    claims = [
-        {"name": f"claim-{number}", "persistentVolumeClaim": {"claimName": claim}}
-        for number, claim in enumerate(settings.claims.values())
-    ]
-    return [shm, *claims]
+    return {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}}
 
 
 def _without_empty(content: Manifest) -> Manifest:

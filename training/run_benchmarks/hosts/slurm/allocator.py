@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host
 from run_benchmarks.hosts.slurm.ends import ended
 from run_benchmarks.hosts.slurm.holder import beat_s, job_name, sbatch_argv, script
-from run_benchmarks.hosts.slurm.jobs import PENDING, RUNNING, Job, Slurm, SlurmError
+from run_benchmarks.hosts.slurm.jobs import PENDING, RUNNING, Job, NoSuchNodesError, Slurm, SlurmError
 from run_benchmarks.hosts.slurm.queue import looked_at, wait_in_queue
 from run_benchmarks.hosts.slurm.tenure import JobTenure
 from run_benchmarks.hosts.slurm.visit import visited
@@ -45,15 +45,15 @@ class SlurmHosts:
         self._job: Job | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._hosts: tuple[Host, ...] = ()
-        self._avoided: set[str] = set()
+        self._avoided: list[str] = []  # the longest ago first
 
     def planned(self, case: CasePlan) -> tuple[Host, ...]:
         """None: Slurm names them."""
         return ()
 
     def avoid(self, host: str) -> None:
-        """Ask for no job on this node any more."""
-        self._avoided.add(host)
+        """Ask for no job on this node any more, where Slurm has others."""
+        self._avoided = [*(each for each in self._avoided if each != host), host]
 
     @asynccontextmanager
     async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
@@ -125,10 +125,15 @@ class SlurmHosts:
             nodes
         )
         tenure = JobTenure(self._slurm, job, self._settings.save_before)
-        return is_there and not self._avoided & set(job.nodes) and not tenure.is_near_end(job, share=2)
+        return is_there and not set(self._avoided) & set(job.nodes) and not tenure.is_near_end(job, share=2)
 
     async def _submit(self, nodes: int) -> str:
         """Ask for a job. Where this is cancelled Slurm's answer is waited for: the job could not be cancelled else."""
+        while self._avoided and not await self._has_others(nodes):
+            node = self._avoided.pop(0)
+            LOGGER.warning(
+                f"Slurm has too few nodes for the job without {node}, which is not avoided any more"
+            )
         argv = sbatch_argv(self._settings, self._name, nodes, self._avoided)
         asking = asyncio.ensure_future(self._slurm.submit(argv, script(self._settings)))
         try:
@@ -138,6 +143,17 @@ class SlurmHosts:
             raise
         LOGGER.info(f"Slurm's job {job} asks for {counted(nodes, 'node')}")
         return job
+
+    async def _has_others(self, nodes: int) -> bool:
+        """Whether there are so many nodes, taken or not, without those that are to be avoided."""
+        argv = sbatch_argv(self._settings, self._name, nodes, self._avoided)
+        try:
+            await self._slurm.test((*argv, "--test-only"), script(self._settings))
+        except NoSuchNodesError:
+            return False
+        except SlurmError:  # whatever else speaks against the job is said when it is asked for
+            return True
+        return True
 
     async def _hold(self, job: Job) -> Job:
         """Take over a job that runs, and keep it."""

@@ -48,6 +48,10 @@ class SlurmError(AllocationError):
     """A command of Slurm's failed."""
 
 
+class NoSuchNodesError(SlurmError):
+    """Slurm has no such nodes, or too few, as a job asks for; waiting may not help."""
+
+
 @dataclass(frozen=True)
 class Job:
     """A job as `scontrol` tells of it; `fields` by Slurm's names, `text` all of it."""
@@ -252,5 +256,6 @@ def _check(done: Completed) -> Completed:
     said = done.last_lines(5).replace(f"{program}: ", "")
     message = f"{program}: {said or f'exit code {done.returncode}'}"
     # of a kind of device, or a number of them, that no node has; it does not pass with waiting
-    remedy = NO_SUCH_NODE if "node configuration" in said or "gres" in said else ""
-    raise SlurmError(message, where="slurm", remedy=remedy)
+    if "node configuration" in said or "gres" in said:
+        raise NoSuchNodesError(message, where="slurm", remedy=NO_SUCH_NODE)
+    raise SlurmError(message, where="slurm")
