@@ -1,6 +1,6 @@
 """What the monitor of a node costs, and what it costs a training beside it.
 
-    .venv/bin/python benches/monitor.py [--seconds 60] [--pairs 20] [--no-training]
+    .venv/bin/python benches/monitor.py [--seconds 60] [--pairs 30] [--no-training]
 
 As test.sh has set this machine up. The monitor samples every source that this machine has and eight GPUs of a STUB of
 NVIDIA's library, once and ten times a second, as a process of its own; what it takes to start is told apart. Beside it
@@ -9,9 +9,12 @@ FlagPerf's monitors have, which do so every 5 s: mpstat (sysstat), free, an nvid
 less than the real one) and ipmitool, which asks a simulated BMC (openipmi). A sample is all of it, once.
 
 Training: BERT's demo with two ranks as plain processes, and in it, pair by pair, ten seconds with the monitor and ten
-while it is stopped (SIGSTOP), each pair begun by the other side than the one before: of two trainings one after the
-other the machine's own moods would tell ten times as much as the monitor. The slow-down is 1 less the ratio of the
-samples/s; of the pairs the median, with its 95 % interval by bootstrap.
+while it is stopped (SIGSTOP), each pair begun by the other side than the one before. The monitor is awake for some
+milliseconds at the beginning of each second of the monotonic clock, and sleeps for the rest of it. So what a window
+loses is by how much its steps at these moments take longer than its other steps: what else goes on on the machine
+changes by the second, hits both alike, and would tell ten times as much as the monitor if windows were compared by
+their samples/s. The slow-down of a pair is the share of its time that is lost with the monitor less that without; of
+the pairs the median, with its 95 % interval by bootstrap.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +57,7 @@ FORKED_SAMPLES, FORKED_EVERY_S = 10, 5
 CASE = "bert:pytorch:cpu:1:2:1"
 PATIENCE_S = 60.0
 WINDOW_S, FEWEST_STEPS = 10.0, 20
+AWAKE_MS = 50  # from a tick to the end of all that is done for it
 
 
 @dataclass(frozen=True)
@@ -148,17 +153,15 @@ def slowdowns(pairs: int, folder: Path) -> Iterator[float]:
     """Of each pair, how much slower training was with the monitor: 0.01 is 1 %."""
     with endless_training(folder) as (log, monitor):
         for number in range(pairs):
-            rates = {}
+            lost = {}
             for is_sampled in (True, False) if number % 2 else (False, True):
                 monitor.send_signal(signal.SIGCONT if is_sampled else signal.SIGSTOP)
                 begin_ms = time.time() * 1000
                 time.sleep(WINDOW_S)
-                rates[is_sampled] = steps_per_s(log, begin_ms)
+                lost[is_sampled] = lost_share(log, begin_ms)
             monitor.send_signal(signal.SIGCONT)
-            print(
-                f"pair {number + 1}: {rates[False]:.2f} steps/s without, {rates[True]:.2f} with", flush=True
-            )
-            yield 1 - rates[True] / rates[False]
+            print(f"pair {number + 1}: {lost[False]:.3%} lost without, {lost[True]:.3%} with", flush=True)
+            yield lost[True] - lost[False]
 
 
 @contextmanager
@@ -193,16 +196,27 @@ def is_monitor(process: psutil.Process, folder: Path) -> bool:
     return False
 
 
-def steps_per_s(log: Path, begin_ms: float) -> float:
-    """Of the steps that ended since then, between the first and the last."""
+def lost_share(log: Path, begin_ms: float) -> float:
+    """Of the time since then, what the steps at the monitor's ticks took longer than the others."""
     ends = [
         event.time_ms
         for event in read_events(log)
         if event.name == EventName.STEP_END and event.time_ms > begin_ms
     ]
-    if len(ends) < FEWEST_STEPS:
-        sys.exit(f"{log}: {len(ends)} steps in {WINDOW_S:g} s: too few to tell a rate")
-    return (len(ends) - 1) * 1000 / (ends[-1] - ends[0])
+    clock_ms = (time.time() - time.monotonic()) * 1000
+    steps: dict[bool, list[int]] = {True: [], False: []}
+    for begin, end in pairwise(ends):
+        steps[is_at_tick(begin - clock_ms, end - clock_ms)].append(end - begin)
+    if len(steps[False]) < FEWEST_STEPS:
+        sys.exit(f"{log}: {len(steps[False])} steps between ticks in {WINDOW_S:g} s: too few to compare with")
+    longer_ms = sum(steps[True]) - len(steps[True]) * statistics.mean(steps[False])
+    return longer_ms / (ends[-1] - ends[0])
+
+
+def is_at_tick(begin_ms: float, end_ms: float) -> bool:
+    """Whether a step was under way while the monitor took its samples; both by the monotonic clock."""
+    next_tick_ms = ((begin_ms - AWAKE_MS) // 1000 + 1) * 1000
+    return end_ms > next_tick_ms
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -217,7 +231,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=60, help="of sampling at each rate (60)")
-    parser.add_argument("--pairs", type=int, default=20, help="of windows in a training (20)")
+    parser.add_argument("--pairs", type=int, default=30, help="of windows in a training (30)")
     parser.add_argument("--no-training", action="store_true", help="leave the training out")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="flagperf-monitor-", dir="/var/tmp") as name:
