@@ -18,7 +18,7 @@ from run_benchmarks.plan.host_ranges import alike
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.plan.slurm import SlurmSettings
 from run_benchmarks.run_log import LOGGER
-from run_benchmarks.stages.fan_out import errors_of, values_of
+from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 from utils.numbers import counted
@@ -90,7 +90,7 @@ class SlurmHosts:
         self._job = None
         if self._keeping:
             self._keeping.cancel()
-        await asyncio.gather(*map(_let_go, self._hosts))
+        await on_all(self._hosts, lambda host: host.transport.close())
         self._hosts = ()
         await self._slurm.end(self._name)
 
@@ -169,11 +169,6 @@ class SlurmHosts:
             with suppress(SlurmError):  # one that does not answer says nothing to the job either
                 await self._slurm.comment(job, f"{self._name} has a controller at {time.time():.0f}")
             await asyncio.sleep(beat_s(self._settings))
-
-
-async def _let_go(host: Host) -> None:
-    with suppress(FlagPerfError):
-        await host.transport.close()
 
 
 async def hosts_of(slurm: Slurm, job: Job, opener: NodeOpener) -> tuple[Host, ...]:

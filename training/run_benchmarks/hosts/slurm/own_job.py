@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host
 from run_benchmarks.hosts.slurm.allocator import NodeOpener, hosts_of
@@ -12,7 +12,7 @@ from run_benchmarks.hosts.slurm.jobs import Slurm
 from run_benchmarks.hosts.slurm.tenure import JobTenure
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.plan.slurm import SlurmSettings
-from utils.errors import FlagPerfError
+from run_benchmarks.stages.fan_out import on_all
 
 
 class OwnJob:
@@ -53,6 +53,4 @@ class OwnJob:
 
     async def close(self) -> None:
         """Let go of the nodes, which stay the job's."""
-        for host in self._hosts.values():
-            with suppress(FlagPerfError):
-                await host.transport.close()
+        await on_all([*self._hosts.values()], lambda host: host.transport.close())

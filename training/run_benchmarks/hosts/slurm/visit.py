@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.hosts.slurm.holder import job_name, visit_argv
@@ -49,9 +49,7 @@ async def visited(
         }
         yield hosts
     finally:
-        for host in values_of(hosts).values():
-            with suppress(FlagPerfError):
-                await host.transport.close()
+        await on_all([*values_of(hosts).values()], lambda host: host.transport.close())
         if nodes:
             await slurm.end(name)
 
