@@ -314,7 +314,8 @@ def test_what_a_container_writes_to_tmp_goes_with_the_unit(boxes: Bench) -> None
     async def scenario(transport: Transport) -> None:
         await boxes.runtime.start(transport, unit)
         folder = boxes.folder / ".flagperf" / "units" / unit.name
-        assert (folder / "workdir").is_dir()
+        while not (folder / "workdir").is_dir():  # the unit makes it, once it has started
+            await asyncio.sleep(0.02)
         assert await boxes.runtime.remove_all(transport, boxes.run) == (unit.name,)
         assert not folder.exists()
 
