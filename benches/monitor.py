@@ -103,9 +103,8 @@ def running(command: Sequence[str], environment: dict[str, str]) -> Iterator[psu
 
 
 def cpu_s(process: psutil.Process) -> float:
-    """Processor time that it has had."""
-    times = process.cpu_times()
-    return float(times.user + times.system)
+    """Processor time that it has had, by Linux's clock of a process: psutil counts in 10 ms, three samples."""
+    return time.clock_gettime(~process.pid << 3 | 2)
 
 
 def folder_bytes(folder: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from functools import lru_cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -38,6 +38,13 @@ FIELD_VALUE = struct.Struct("=IIqqII8s")
 VALUE_FORMS = [struct.Struct(f"={letter}") for letter in "dIQQqiH"]
 
 
+@lru_cache(maxsize=1)
+def _numbered(nvml: ModuleType) -> tuple[list[Field], list[tuple[int, int]]]:
+    """The fields that this pynvml has, an older one lacks some, and how they are asked for."""
+    there = [field for field in FIELDS if hasattr(nvml, field.name)]
+    return there, [(getattr(nvml, field.name), field.scope) for field in there]
+
+
 class Device:
     """One GPU at one moment, by its NVML index: a GPU that was reset gets a new handle."""
 
@@ -69,11 +76,10 @@ class Device:
             self._note(name, error)
             return None
 
-    def fields(self, fields: Iterable[Field] = FIELDS) -> dict[str, float]:
-        """The readings that it has of these fields."""
+    def fields(self) -> dict[str, float]:
+        """The readings that it has of FIELDS."""
         nvml, readings = self._nvml, {}
-        there = [field for field in fields if hasattr(nvml, field.name)]  # an older pynvml lacks some
-        numbers = [(getattr(nvml, field.name), field.scope) for field in there]
+        there, numbers = _numbered(nvml)
         answers = bytes(self.ask("nvmlDeviceGetFieldValues", numbers) or b"")
         for field, (*_, kind, status, raw) in zip(there, FIELD_VALUE.iter_unpack(answers)):  # noqa: B905 - old Pythons
             if status != nvml.NVML_SUCCESS:
