@@ -44,7 +44,9 @@ def beat_s(settings: SlurmSettings) -> int:
 
 def script(settings: SlurmSettings) -> str:
     """What waits in the job."""
-    return HEAD + SCRIPT.format(limit=round(settings.abandoned_after), every=beat_s(settings), abandoned=ABANDONED)
+    return HEAD + SCRIPT.format(
+        limit=round(settings.abandoned_after), every=beat_s(settings), abandoned=ABANDONED
+    )
 
 
 def sbatch_argv(
