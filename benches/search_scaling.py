@@ -15,12 +15,14 @@ import json
 import statistics
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "training")]
 
 from run_benchmarks.results.load import load_run  # noqa: E402
+from run_benchmarks.results.round_result import RoundResult  # noqa: E402
 from run_benchmarks.results.search.scaling import scaling_table  # noqa: E402
 from run_benchmarks.results.table import aligned  # noqa: E402
 from tests.lab.lab import Lab  # noqa: E402
@@ -28,23 +30,25 @@ from tests.run_benchmarks.e2e.harness import Bench  # noqa: E402
 from tests.run_benchmarks.e2e.searching import make_search_image  # noqa: E402
 from tests.run_benchmarks.e2e.setup import BASE_IMAGE, demo_data  # noqa: E402
 
+CASES = ("search:pytorch:cpu:1:1:1", "search:pytorch:cpu:2:1:1")
 
-def measured(folder: Path, rounds: int) -> Path:
-    """The folder of a run of both, each so many times.
+
+def results(folder: Path, rounds: int) -> Iterator[RoundResult]:
+    """Of both by turns, so that what else goes on on the machine hits both.
 
     Raises:
         SystemExit: a round was not measured.
     """
-    (folder / "run").mkdir()
-    (folder / "image").mkdir()
+    for name in ("run", "image"):
+        (folder / name).mkdir()
     with Lab(2, images=[make_search_image(folder / "image"), BASE_IMAGE]) as lab:
         bench = Bench(folder / "run", ["h1", "h2"], lab.env)
-        cases = (f"search:pytorch:cpu:{hosts}:1:{rounds}" for hosts in (1, 2))
-        bench.test(CASES=dict.fromkeys(cases, str(demo_data("search"))))
-        ended = bench.run()
-        if ended.code or ended.folder is None:
-            sys.exit(ended.output)
-        return ended.folder
+        bench.test(CASES=dict.fromkeys(CASES, str(demo_data("search"))))
+        for _ in range(rounds):
+            ended = bench.run()
+            if ended.code or ended.folder is None:
+                sys.exit(ended.output)
+            yield from load_run(ended.folder).results
 
 
 def main() -> None:
@@ -55,8 +59,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="of each case")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        results = load_run(measured(Path(folder), arguments.rounds)).results
-    table = scaling_table(results)
+        table = scaling_table(list(results(Path(folder), arguments.rounds)))
     print(aligned([table.headings, *table.rows]), *table.footnotes, sep="\n")
     parts = [float(row[-1]) for row in table.rows if row[table.headings.index("workers")] == "2"]
     print(json.dumps({"weak_scaling": round(statistics.fmean(parts), 3)}))
