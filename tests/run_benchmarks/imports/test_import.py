@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -162,7 +164,7 @@ def test_show_copies_nothing(moving: Moving) -> None:
 def test_an_image_folder_that_hosts_would_not_get_is_named(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(laying, "LARGEST_TREE", 11)
+    monkeypatch.setattr(laying, "LARGEST_TREE", 13)
     line = row(moving.lay("--cases", "llama3_8B"), "acme", "docker_image/megatron_core060")
     assert "more than goes to hosts: build an image with what it installs by hand" in line
     assert not (moving.tree.training / "acme/docker_image/megatron_core060").exists()
@@ -208,16 +210,45 @@ def test_a_case_that_hosts_would_not_get_is_named_and_not_read(moving: Moving) -
     assert "8388608 MiB, more than goes to hosts" in row(shown, "acme", "toy:pytorch")
 
 
+def test_a_file_that_grows_while_it_is_copied_fills_no_disk(
+    moving: Moving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is only copied: it is opened once, and was looked at before."""
+    before, whole, name = moving.files(), checkout_of.opened, "config_X1x1x8.py"
+
+    @contextmanager
+    def growing(path: Path, *given: Any) -> Iterator[BinaryIO]:
+        with whole(path, *given) as content:
+            if path.name == name:
+                os.truncate(path, 3 * laying.BLOCK)
+            yield content
+
+    monkeypatch.setattr(checkout_of, "opened", growing)
+    monkeypatch.setattr(laying, "LARGEST_TREE", laying.BLOCK)
+    code, shown = moving.run(str(moving.checkout), "--cases", "llama3_8B")
+    assert code == 2 and f"{name}: with it there are more than 1 MiB, which go to no host" in shown
+    assert "import less of it" in shown
+    assert moving.files() == before
+
+
+def test_what_is_copied_has_one_bound_for_all_of_it(moving: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, sizes = moving.files(), [len(text) for text in FILES.values()]
+    monkeypatch.setattr(laying, "LARGEST_TREE", max(sizes) + 1)
+    code, shown = moving.run(str(moving.checkout))
+    assert code == 2 and "which go to no host" in shown
+    assert moving.files() == before
+
+
 def test_of_a_file_that_could_not_be_copied_whole_nothing_stays(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = moving.files()
+    before, pieces = moving.files(), laying._blocks
 
-    def fill(source: BinaryIO, target: BinaryIO) -> None:
-        target.write(b"a part")
+    def fill(content: BinaryIO, room: int) -> Iterator[bytes]:
+        yield from pieces(content, room)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(shutil, "copyfileobj", fill)
+    monkeypatch.setattr(laying, "_blocks", fill)
     code, shown = moving.run(str(moving.checkout))
     assert code == 2 and "No space left on device" in shown and "--undo" in shown
     monkeypatch.undo()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -18,6 +17,7 @@ from utils.code_files import digest_of_file
 from utils.errors import FlagPerfError, Problem, ProblemsError, nearest
 
 OLD_MONITOR = "stays behind: it makes itself a daemon, which nobody could be sure to end"
+BLOCK = 2**20  # bytes that are copied at a time
 AGAIN = "mend it and import again, or take away what came with --undo"
 
 
@@ -116,22 +116,35 @@ def _missing_folders(targets: Sequence[str], training_dir: Path) -> set[str]:
 
 def _copies(laying: Laying, folder: Path) -> dict[str, Path]:
     """Copies of the checkout's files, by the paths at which they are to lie, with the modes that they get."""
-    copies = {}
+    copies, room = {}, LARGEST_TREE
     for number, (target, source) in enumerate(laying.files.items()):
         copies[target] = folder / str(number)
         with laying.checkout.opened(source) as content:
-            _copy(content, copies[target])
+            room -= _copy(content, copies[target], room)
     return copies
 
 
-def _copy(content: BinaryIO, copy: Path) -> None:
+def _copy(content: BinaryIO, copy: Path, room: int) -> int:
+    """Copy a file of at most `room` bytes; how many it has."""
     try:
         with copy.open("xb") as file:
-            shutil.copyfileobj(content, file)
+            file.writelines(_blocks(content, room))
         copy.chmod(0o755 if os.fstat(content.fileno()).st_mode & 0o100 else 0o644)
+        return copy.stat().st_size
     except OSError as error:
         message = f"could not be copied: {error.strerror}"
         raise FlagPerfError(message, where=str(content.name), remedy=AGAIN) from error
+
+
+def _blocks(content: BinaryIO, room: int) -> Iterator[bytes]:
+    """What is in a file; its owner may have written to it since it was looked at, and may go on."""
+    while block := content.read(BLOCK):
+        room -= len(block)
+        if room < 0:
+            message = f"with it there are more than {LARGEST_TREE >> 20} MiB, which go to no host"
+            remedy = "see what writes to the checkout, or import less of it: --vendor, --cases"
+            raise FlagPerfError(message, where=str(content.name), remedy=remedy)
+        yield block
 
 
 def _put(copy: Path, target: Path) -> None:
