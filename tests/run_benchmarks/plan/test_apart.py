@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import multiprocessing
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -16,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.plan import apart
 from run_benchmarks.plan.config_file import read_config_file, read_leniently
 from run_benchmarks.plan.problems import Problems
@@ -155,6 +158,36 @@ def test_no_file_outlives_a_controller_that_is_killed(tmp_path: Path) -> None:
     eventually(lambda: not is_alive(int(pid.read_text())))
 
 
+@pytest.mark.parametrize("end", ["A = 1", "raise KeyError", "os._exit(0)", "while True: pass"])
+def test_what_a_file_has_started_ends_with_it(
+    tmp_path: Path, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "LIMIT_S", 3.0)
+    pid = tmp_path / "pid"
+    read(tmp_path, f"{starting(pid)}{end}\n")
+    eventually(lambda: not is_alive(int(pid.read_text())))
+
+
+def test_ctrl_c_at_the_terminal_ends_what_a_file_has_started(tmp_path: Path) -> None:
+    """The terminal asks the tool's group alone."""
+    pid = tmp_path / "pid"
+    (tmp_path / "cluster_conf.py").write_text('HOSTS = ["localhost"]\n')
+    (tmp_path / "test_conf.py").write_text(f"{starting(pid)}while True: pass\n")
+    argv = [sys.executable, str(ROOT / "training/run_benchmarks/run.py"), "plan", "--config", str(tmp_path)]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, start_new_session=True) as tool:
+        eventually(lambda: pid.is_file() and pid.read_text().endswith("\n"))
+        os.killpg(tool.pid, signal.SIGINT)
+        assert tool.wait() == ExitCode.INTERRUPTED
+        eventually(lambda: not is_alive(int(pid.read_text())))
+        assert tool.communicate()[1] == "interrupted by SIGINT\n"
+
+
+def starting(pid: Path) -> str:
+    """Code that starts a process which would live for a minute, and writes its number."""
+    text = "import os, subprocess\nstarted = subprocess.Popen(['sleep', '60'])\n"
+    return f"{text}open({str(pid)!r}, 'w').write(f'{{started.pid}}\\n')\n"
+
+
 def is_alive(pid: int) -> bool:
     """Whether it runs: nobody may have reaped what has ended."""
     try:
@@ -204,6 +237,27 @@ def test_what_code_prints_is_no_part_of_the_output(tmp_path: Path, capfd: pytest
     assert read(tmp_path, text) == ({"A": 1}, [])
     shown = capfd.readouterr()
     assert shown.out == "" and "from Python" in shown.err and "from a shell" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("printing", "messages"),
+    [
+        ("for _ in range(4000): print('x' * 1000)", ["OSError: [Errno 27] File too large"]),
+        ("os.system('head -c 4000000 /dev/zero')", []),
+    ],
+)
+def test_what_code_prints_fills_no_log(
+    tmp_path: Path,
+    printing: str,
+    messages: list[str],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(apart, "MOST_BYTES", 2**20)
+    _, problems = read(tmp_path, f"import os\nprint('first')\n{printing}\n")
+    assert [problem.message.partition(": for")[0] for problem in problems] == messages
+    shown = capfd.readouterr().err
+    assert shown.startswith("first\n") and len(shown) < 2**20 + 1000
 
 
 def test_subclasses_of_plain_types_come_as_these_types(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Code of configuration files and vendors, executed in a process of its own.
 
 The controller goes on whatever that code does: it may end its process, never end, fill the memory, replace what
-Python has, leave threads. That is for its mistakes, not for its malice: it has the user's rights.
+Python has, leave threads and processes. That is for its mistakes, not for its malice: it has the user's rights.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ctypes
 import marshal
 import multiprocessing
 import os
+import resource
 import signal
 import sys
 import time
@@ -63,6 +64,9 @@ def apart(work: Callable[[], Any], path: Path) -> Any:
         raise _ended(path, process.exitcode) from error
     finally:
         process.kill()
+        if process.pid:
+            with suppress(ProcessLookupError, PermissionError):  # it had no group yet
+                os.killpg(process.pid, signal.SIGKILL)
         process.join()
         receiver.close()
     if is_value:
@@ -122,6 +126,7 @@ def _work_and_end(work: Callable[[], Any], path: Path, sender: Connection) -> No
     """Send what comes of `work` and end this process, which is the fork of one that has more to do."""
     with suppress(OSError, AttributeError):  # it hears nothing else where the code has blocked all signals
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    os.setsid()  # what it starts ends with it, and nothing of that waits for a terminal
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, signal.SIG_DFL)
@@ -129,6 +134,7 @@ def _work_and_end(work: Callable[[], Any], path: Path, sender: Connection) -> No
     sys.stdout = sys.stderr  # what the code prints is no part of what was asked for
     with suppress(OSError):
         os.dup2(2, 1)
+    _bound_output()
     signal.signal(signal.SIGALRM, lambda _, frame: _send(sender, _not_done(path, frame)))
     sys.meta_path.insert(0, _NothingEndless(Path(code_name(path)).parent))
     signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
@@ -139,6 +145,13 @@ def _work_and_end(work: Callable[[], Any], path: Path, sender: Connection) -> No
     except BaseException as error:  # the file's code may raise anything
         answer = _failed(error if isinstance(error, FlagPerfError) else _failure(path, error))
     _send(sender, answer)
+
+
+def _bound_output() -> None:
+    """Where what is printed goes to a file, let it grow by no more than MOST_BYTES."""
+    with suppress(OSError, ValueError):  # nothing is open, or less is allowed anyway
+        most, (_, hard) = os.fstat(2).st_size + MOST_BYTES, resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
 
 
 def _send(sender: Connection, answer: bytes) -> NoReturn:
