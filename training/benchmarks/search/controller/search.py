@@ -38,7 +38,7 @@ from benchmarks.search.protocol import (
     TrialFailed,
     encode,
 )
-from utils.search.events import STATE_FILE, SearchEnd, SearchStart
+from utils.search.events import NO_MORE_TRIALS, STATE_FILE, SearchEnd, SearchStart
 from utils.text_files import one_line
 
 # Trials of a worker that fail one after the other, until it is done without: by its own doing, and whoever made them.
@@ -178,7 +178,7 @@ class Search:
             case NextTrial():
                 self.sessions.waited(session, request.waited_s)
                 reply = self.trials.next_for(worker)
-                return reply or self._leave(session, "all trials are handed out")
+                return reply or self._leave(session, NO_MORE_TRIALS)
             case EpochDone():
                 return self.trials.take_epoch(request, self.sessions.data(), self.sessions.peak_of(session))
             case TrialDone() | TrialFailed():
