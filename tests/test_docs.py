@@ -22,7 +22,7 @@ DOCS = sorted(
         (ROOT / "training", "**/*.md"),
     )
     for path in folder.glob(pattern)
-    if "result" not in path.relative_to(ROOT).parts
+    if not any(part == "result" or part.startswith(".") for part in path.relative_to(ROOT).parts)
 )
 FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")

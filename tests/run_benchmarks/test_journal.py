@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import run_benchmarks.journal
-from run_benchmarks.journal import Journal, is_held
+from run_benchmarks.journal import Journal, is_held, nodes_of_run
 from tests.run_benchmarks.conftest import LogLines
 
 
@@ -59,6 +59,26 @@ def test_a_full_disk_is_told_of_once_and_ends_nothing(log_lines: LogLines) -> No
     journal.close()
     told, _ = log_lines.messages
     assert "disk is full: /dev/full cannot be written" in told
+
+
+@pytest.mark.parametrize("name", ["-x", "n1,n2", "n[1-9]", "n1 n2", "a" * 300, "", "n1\n", 7, None, ["n1"]])
+def test_what_is_no_name_of_a_host_becomes_none_and_is_named(name: object) -> None:
+    journal = [
+        {"event": "acquired", "hosts": ["n2", "n1"]},
+        {"event": "acquired", "hosts": ["n3", name, "n5"]},
+        {"event": "stage", "hosts": ["n4"]},
+        {"event": "acquired", "hosts": ["n1"]},
+    ]
+    nodes, wrong = nodes_of_run(journal, "journal.jsonl")
+    assert nodes == ["n1", "n2", "n3", "n5"]
+    assert str(wrong["journal.jsonl"]).startswith("journal.jsonl: its nodes are not all known: entry 2: ")
+
+
+def test_of_a_runs_hosts_no_more_are_looked_at_than_a_run_can_have() -> None:
+    granted = [{"event": "acquired", "hosts": [f"n{number}" for number in range(20_000)]}]
+    nodes, wrong = nodes_of_run(granted, "journal.jsonl")
+    assert len(nodes) == 10_000 and "of 20000 only 10000" in str(wrong["journal.jsonl"])
+    assert nodes_of_run(granted[:0], "journal.jsonl") == ([], {})
 
 
 def test_it_is_its_owners_alone_for_who_can_open_it_can_lock_it(tmp_path: Path) -> None:

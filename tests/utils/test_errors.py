@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
-from utils.errors import FlagPerfError, Problem, ProblemsError, nearest
+from utils.errors import FlagPerfError, Problem, ProblemsError, file_error, nearest
 
 
 @pytest.mark.parametrize(
@@ -17,6 +22,38 @@ from utils.errors import FlagPerfError, Problem, ProblemsError, nearest
 )
 def test_error_as_text(error: FlagPerfError, shown: str) -> None:
     assert str(error) == shown
+
+
+@pytest.mark.parametrize(
+    ("do", "name", "remedy"),
+    [
+        (Path.read_bytes, "missing/file", "correct the path"),
+        (Path.read_bytes, "file/inner", "takes for a folder is none"),
+        (Path.read_bytes, ".", "this is a folder"),
+        (Path.read_bytes, "x" * 300, "shorter"),
+        (Path.read_bytes, "circle", "in a circle"),
+        (Path.mkdir, "file", "move away"),
+    ],
+)
+def test_a_file_that_cannot_be_used_has_the_remedy_of_its_reason(
+    do: Callable[[Path], object], name: str, remedy: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(OSError) as caught:
+        do(tmp_path / name)
+    error = file_error(caught.value)
+    assert error.where == str(tmp_path / name) and remedy in error.remedy
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"), [(errno.ENOSPC, "df -h"), (errno.EACCES, "ls -ld"), (errno.EIO, "another path")]
+)
+def test_a_disk_that_is_full_is_no_matter_of_permissions(number: int, remedy: str) -> None:
+    error = file_error(OSError(number, os.strerror(number), "/data/run1"))
+    assert (
+        str(error).startswith(f"/data/run1: cannot be used: {os.strerror(number)}") and remedy in error.remedy
+    )
 
 
 def test_further_lines_of_a_message_pass_for_no_remedy() -> None:

@@ -12,15 +12,21 @@ import os
 import stat
 import time
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from run_benchmarks.commands import run_command
+from run_benchmarks.plan.host_ranges import MOST_HOSTS
+from run_benchmarks.plan.problems import UnfitError
 from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
+from run_benchmarks.plan.values import host_name
 from run_benchmarks.run_log import LOGGER, LineFile
 from utils.errors import FlagPerfError
+from utils.text_files import shortened
 
 ATTEMPTS, RETRY_S = 20, 0.05
+MOST_SAID = 5  # of what is wrong in one
 ROOM = 2**20  # bytes, for what becomes of rounds when the disk is full: of 256 nodes a stage has some 100 KiB
 
 
@@ -96,10 +102,29 @@ def is_held(path: Path) -> bool | None:
     return False
 
 
-def nodes_of_run(journal: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The hosts that a scheduler had granted, by the entries `acquired`."""
-    granted = (entry.get("hosts") for entry in journal if entry.get("event") == "acquired")
-    return sorted({str(host) for hosts in granted if isinstance(hosts, list) for host in hosts})
+def nodes_of_run(
+    journal: Sequence[Mapping[str, Any]], where: str
+) -> tuple[list[str], dict[str, FlagPerfError]]:
+    """The hosts that a scheduler had granted, by the entries `acquired`; and where -> what is wrong with them, if any.
+
+    Args:
+        where: the journal's file.
+    """
+    nodes: set[str] = set()
+    wrong: dict[int, str] = {}
+    for number, entry in enumerate(journal, 1):
+        hosts = entry.get("hosts") if entry.get("event") == "acquired" else None
+        for host in hosts if isinstance(hosts, list) else ():
+            try:
+                nodes.add(host_name(host if isinstance(host, str) else ""))
+            except UnfitError as error:
+                wrong[number] = f"entry {number}: {shortened(repr(host), 100)} {error.message}"
+    said = [*islice(wrong.values(), MOST_SAID)]
+    if len(nodes) > MOST_HOSTS:
+        said.append(f"of {len(nodes)} only {MOST_HOSTS} are looked at")
+    message, remedy = f"its nodes are not all known: {'; '.join(said)}", "correct it, and do this again"
+    errors = {where: FlagPerfError(message, where=where, remedy=remedy)} if said else {}
+    return sorted(nodes)[:MOST_HOSTS], errors
 
 
 def kept_folders(journal: Sequence[Mapping[str, Any]]) -> frozenset[str]:

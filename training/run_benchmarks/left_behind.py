@@ -183,7 +183,8 @@ async def _remove_by_slurm(
     if folder is None:
         message, remedy = "not known, as its results are not here", "name where they are with --log-path"
         return removed | {"nodes of the run": FlagPerfError(message, remedy=remedy)}
-    async with visited(Slurm(), settings, uid, nodes_of_run(folder.journal), SrunTransport) as hosts:
+    nodes, wrong = nodes_of_run(folder.journal, str(folder.path / JOURNAL))
+    async with visited(Slurm(), settings, uid, nodes, SrunTransport) as hosts:
 
         async def visit(node: str) -> Removed:
             host = hosts[node]
@@ -191,7 +192,7 @@ async def _remove_by_slurm(
                 raise host
             return await remove(host.transport)
 
-        return removed | await on_all(list(hosts), visit)
+        return removed | wrong | await on_all(list(hosts), visit)
 
 
 def _results_of(uid: str, log_path: Path) -> RunFolder | None:
@@ -248,9 +249,8 @@ async def _pods(settings: KubernetesSettings) -> dict[str, Leftovers]:
     """Run -> its pods."""
     units: dict[str, list[UnitState]] = {}
     for pod in await Kubectl(settings.namespace, settings.context).pods(LABEL_RUN):
-        units.setdefault(run_of(pod.metadata.labels), []).append(
-            UnitState(pod.name, pod.metadata.labels, pod.end is None)
-        )
+        unit = UnitState(pod.name, pod.metadata.labels, pod.end is None)
+        units.setdefault(run_of(unit.labels), []).append(unit)
     return {uid: Leftovers(tuple(of_run)) for uid, of_run in units.items() if uid}
 
 

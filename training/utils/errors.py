@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,24 @@ from difflib import SequenceMatcher, get_close_matches
 from typing import ClassVar
 
 from utils.records import FailureClass
+
+_OF_THE_USER = "give a path that this user may use, or mend this one: ls -ld shows its owner and mode"
+_NO_ROOM = "make room there, or give a path elsewhere: df -h and df -i show what is full, quota what is yours"
+# What to do about a file, by why the system refuses it.
+_REMEDIES = {
+    errno.EACCES: _OF_THE_USER,
+    errno.EPERM: _OF_THE_USER,
+    errno.EROFS: "give a path that can be written to: this one is on a file system that is mounted read-only",
+    errno.ENOSPC: _NO_ROOM,
+    errno.EDQUOT: _NO_ROOM,
+    errno.ENOENT: "correct the path, or make what it names",
+    errno.ENOTDIR: "correct the path: what it takes for a folder is none",
+    errno.EISDIR: "give the path of a file: this is a folder",
+    errno.EEXIST: "give another path, or move away what is there",
+    errno.ENAMETOOLONG: "give a shorter path",
+    errno.ELOOP: "mend its links, which lead in a circle, or give a path without them",
+    errno.EMFILE: "let this user open more files: ulimit -n",
+}
 
 
 @dataclass(frozen=True)
@@ -65,7 +84,7 @@ class ProblemsError(FlagPerfError):
 
 def file_error(error: OSError) -> FlagPerfError:
     """What the system says of a file that the user gave, or that lies in a folder that he gave."""
-    remedy = "give a path that this user may use, or mend this one: ls -ld shows its owner and mode"
+    remedy = _REMEDIES.get(error.errno or 0, "mend what the system says, or give another path")
     return FlagPerfError(
         f"cannot be used: {error.strerror}", where=os.fsdecode(error.filename), remedy=remedy
     )

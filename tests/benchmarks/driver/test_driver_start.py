@@ -10,6 +10,7 @@ import torch
 
 from benchmarks.driver.extern import case_class
 from benchmarks.driver.pytorch.devices import Device
+from benchmarks.driver.pytorch.start import prepare
 from benchmarks.driver.pytorch.tensors import moved, pinned
 from benchmarks.driver.ranks import (
     RankEnvironment,
@@ -64,6 +65,14 @@ def test_vendor_facts_come_from_its_file(tmp_path: Path) -> None:
     assert read_vendor_facts("", "pytorch") == PLAIN_CPU
     assert facts.plugin == ""
     assert read_vendor_facts("cpu", "pytorch") == PLAIN_CPU
+
+
+def test_fp32_is_fp32_in_convolutions_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what PyTorch asks cuDNN for, as it does where there is one: on NVIDIA's chips it is TF32 by itself."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    prepare(TrainingSettings(precision="fp32"), "cuda", torch.get_num_threads())
+    assert not torch.backends.cudnn.allow_tf32
+    assert torch.get_float32_matmul_precision() == "highest"
 
 
 @pytest.mark.parametrize("device_type", ["nosuchdevice", "xpu"])

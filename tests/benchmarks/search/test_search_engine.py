@@ -55,6 +55,26 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     return made
 
 
+def trained_by(engine: Bench, worker: int) -> Trial:
+    """A trial that a worker, which joins, has trained."""
+    engine.joined(worker)
+    trial = engine.trial(worker)
+    engine.tick(10)
+    engine.send(epoch_of(trial, 1, worker=worker))
+    engine.send(done(trial, worker=worker, stopped=True))
+    return trial
+
+
+def child_at(engine: Bench, worker: int, parent: Trial, *, proposer: int) -> Trial:
+    """A child of a trial, which a worker trains and one proposed."""
+    assert engine.history(proposer).wanted
+    number = 10_000 + len(engine.events("TRIAL_START"))
+    engine.send(Propose(**who(proposer), proposed=proposal(number, parent=parent.trial)))
+    trial = engine.send(free(worker))
+    assert isinstance(trial, Trial)
+    return trial
+
+
 def free(worker: int = 0, **changed: Any) -> NextTrial:
     return NextTrial(**{**who(worker), "waited_s": 0.0, **changed})
 
@@ -412,17 +432,20 @@ def test_anothers_proposals_that_fail_are_not_the_workers_fault(engine: Bench) -
 
 
 def test_trials_of_a_parent_that_another_trained_are_not_the_workers_fault(engine: Bench) -> None:
-    engine.joined(1)
-    parent = engine.trial(1)
-    engine.tick(10)
-    engine.send(epoch_of(parent, 1, worker=1))
-    engine.send(done(parent, worker=1, stopped=True))
-    for number in range(7):  # of its own proposals, whose weights fail it
-        assert engine.history().wanted
-        engine.send(Propose(**who(0), proposed=proposal(50 + number, parent=parent.trial)))
-        trial = engine.send(free())
-        assert isinstance(trial, Trial)
-        assert engine.send(failed(trial)) == Taken()
+    parent = trained_by(engine, 1)
+    for _ in range(7):  # of its own proposals, whose weights fail it
+        assert engine.send(failed(child_at(engine, 0, parent, proposer=0))) == Taken()
+
+
+def test_a_worker_that_fails_whatever_it_is_given_is_done_without(engine: Bench) -> None:
+    """All that it is given is of the only other worker, of whom the first failure alone speaks against it."""
+    parent = trained_by(engine, 1)
+    replies = []
+    while len(replies) < 20:
+        child = child_at(engine, 0, parent, proposer=1)
+        engine.tick(1)
+        replies.append(engine.send(failed(child)))
+    assert replies == [Taken()] * 19 + [Over("20 trials failed one after the other")]
 
 
 def test_anothers_requests_do_not_spend_a_workers_allowance(engine: Bench) -> None:
@@ -493,24 +516,41 @@ def test_where_children_fail_by_their_parents_weights_the_next_begin_without(
     engine: Bench, first_fails: bool
 ) -> None:
     """Of a parent whose first child did not, it is not the weights."""
-    engine.joined(1)
-    parent = engine.trial(1)
-    engine.tick(10)
-    engine.send(epoch_of(parent, 1, worker=1))
-    engine.send(done(parent, worker=1, stopped=True))
+    parent = trained_by(engine, 1)
     for number in range(4):
         is_refused = first_fails and number == 3
         assert asyncio.run(status_of_weights(engine, parent.trial)) == (404 if is_refused else 200)
-        engine.history()
-        engine.send(Propose(**who(0), proposed=proposal(50 + number, parent=parent.trial)))
-        child = engine.send(free())
-        assert isinstance(child, Trial)
+        child = child_at(engine, 0, parent, proposer=0)
         if number or first_fails:
             assert engine.send(failed(child)) == Taken()
         else:
             engine.tick(10)
             engine.send(epoch_of(child, 1))
             engine.send(done(child, stopped=True))
+
+
+def test_a_worker_at_which_all_fails_spoils_no_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = bench(tmp_path, monkeypatch, workers=3)
+    for worker in (0, 2):
+        engine.joined(worker)
+    parent = trained_by(engine, 1)
+    for _ in range(6):
+        engine.send(failed(child_at(engine, 0, parent, proposer=0)))
+        assert asyncio.run(status_of_weights(engine, parent.trial)) == 200
+    engine.send(failed(child_at(engine, 2, parent, proposer=2), worker=2))
+    assert asyncio.run(status_of_weights(engine, parent.trial)) == 404
+
+
+def test_a_worker_that_was_done_without_has_spoilt_no_weights(engine: Bench) -> None:
+    """In a search on two it is believed as long as it is there."""
+    parent = trained_by(engine, 1)
+    for _ in range(20):
+        reply = engine.send(failed(child_at(engine, 0, parent, proposer=1)))
+        engine.tick(1)
+    assert isinstance(reply, Over)
+    assert asyncio.run(status_of_weights(engine, parent.trial)) == 200
 
 
 def test_too_many_requests_are_refused_and_only_those_of_that_worker(engine: Bench) -> None:
@@ -559,6 +599,20 @@ def test_a_search_without_workers_fails(engine: Bench) -> None:
     assert not engine.search.over
     engine.tick(10)
     assert engine.search.over == "workers"
+
+
+def test_a_search_that_had_no_workers_goes_on_where_there_are_some_again(engine: Bench) -> None:
+    trial = engine.trial()
+    engine.tick(31)
+    engine.tick(610)
+    assert (engine.search.over, len(engine.events("SEARCH_END"))) == ("workers", 1)
+    engine.ledger.close()
+    engine.now_s += 100
+    engine.start()
+    assert (engine.search.over, engine.events("SEARCH_END")) == (None, [])
+    assert isinstance(engine.send(register(0, session="f" * 32)), Settled)
+    again = engine.send(free(session="f" * 32))
+    assert isinstance(again, Trial) and (again.trial, again.attempt) == (trial.trial, 2)
 
 
 def test_another_start_goes_on_and_time_has_gone_on_too(engine: Bench) -> None:

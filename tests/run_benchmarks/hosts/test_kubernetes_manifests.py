@@ -255,7 +255,7 @@ def test_a_pod_that_is_taken_away_stays_until_its_controller_lets_it_go(tmp_path
     with subprocess.Popen(
         ["sh", "-c", script, str(alive), "3600", "3600"], stdout=subprocess.PIPE, text=True
     ) as held:
-        while not alive.exists():
+        while not alive.exists() or alive.stat().st_mtime < time.time() + 60:  # it is made, and then dated
             time.sleep(0.01)
         alive.touch()
         held.send_signal(signal.SIGTERM)

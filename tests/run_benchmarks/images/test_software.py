@@ -20,7 +20,9 @@ from tests.run_benchmarks.images.engines import engine_with
 def test_what_lists_the_software_may_do_nothing_else_and_bears_its_runs_name(kind: str) -> None:
     command = engine_with(build_tiny_image(), kind)
     engine, run = engine_of(command), f"test-{secrets.token_hex(4)}"
-    unit = listing_unit(BuildSite("/tree", "/work", run, f"flagperf-{run}", True), NAME, LIST_SOFTWARE)
+    unit = listing_unit(
+        BuildSite("/tree", "/srv/flagperf", run, f"flagperf-{run}", True), NAME, LIST_SOFTWARE
+    )
     unit = replace(unit, argv=("sh", "-c", "cat /proc/self/status; ls /sys/class/net"))
 
     def ask(*argv: str) -> list[str]:

@@ -15,6 +15,7 @@ from run_benchmarks.report.rounds import round_view
 from run_benchmarks.report.search.family import MOST_LEAVES, MOST_NODES, family_of, lines_of
 from run_benchmarks.report.search.timeline import timeline_of
 from run_benchmarks.results.folder import open_folder
+from run_benchmarks.results.rules import OPEN, Rules
 from run_benchmarks.results.summary import Run
 from run_benchmarks.results.tables import results_tables
 from tests.browser import PHONE, serious_faults
@@ -136,6 +137,8 @@ def test_weak_scaling_is_against_one_worker_of_the_same_kind(made: tuple[Path, R
     assert first.search is not None
     others = [replace(first, search=replace(first.search, data_digest="other")), second]
     assert results_tables(others)[-1].rows[1][-1] == "-"
+    another_task = [replace(first, rules=Rules(OPEN, {"epochs_by_round": (1, 2)})), second]
+    assert results_tables(another_task)[-1].rows[1][-1] == "-"
     longer = [replace(first, search=replace(first.search, search_seconds=43_200.0)), second]
     table = results_tables(longer)[-1]
     assert table.rows[1][-1] == "-" and "for as long" in table.footnotes[0]

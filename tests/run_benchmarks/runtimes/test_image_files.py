@@ -46,8 +46,8 @@ TASK = Unit(
     env={"PYTHONUNBUFFERED": "1"},
     secrets={"TOKEN": SECRET},
     mounts=(
-        Mount("/work/tree-1", "/code"),
-        Mount("/work/runs/1", "/logs", read_only=False),
+        Mount("/srv/flagperf/tree-1", "/code"),
+        Mount("/srv/flagperf/runs/1", "/logs", read_only=False),
         Mount("/data", "/data"),
     ),
     options=("--gpus", "all", "--device=/dev/ib0", "-v", "/opt/x:/opt/x:ro", "--group-add=video"),
@@ -61,7 +61,7 @@ TASK = Unit(
 
 def boxed(kind: str, unit: Unit) -> tuple[tuple[str, ...], dict[str, str]]:
     """What the process runtime would start for a unit, and its variables."""
-    runtime = open_runtime(settings(Path("/work"), runtime=kind))
+    runtime = open_runtime(settings(Path("/srv/flagperf"), runtime=kind))
     assert isinstance(runtime, ImageFileRuntime)
     started: list[Unit] = []
 
@@ -79,8 +79,8 @@ def boxed(kind: str, unit: Unit) -> tuple[tuple[str, ...], dict[str, str]]:
 
 def test_what_apptainer_is_asked_for() -> None:
     argv, variables = boxed("apptainer", TASK)
-    image = image_file("/work/.flagperf", TAG, ".sif")
-    workdir = "/work/.flagperf/units/flagperf-run1-task/workdir"
+    image = image_file("/srv/flagperf/.flagperf", TAG, ".sif")
+    workdir = "/srv/flagperf/.flagperf/units/flagperf-run1-task/workdir"
     assert argv == (
         *("sh", "-c", 'mkdir -p -m 700 "$0" && exec "$@"', workdir),
         *(
@@ -93,8 +93,8 @@ def test_what_apptainer_is_asked_for() -> None:
             f"--workdir={workdir}",
             "--nv",
         ),
-        "--mount=type=bind,source=/work/tree-1,destination=/code,ro",
-        "--mount=type=bind,source=/work/runs/1,destination=/logs",
+        "--mount=type=bind,source=/srv/flagperf/tree-1,destination=/code,ro",
+        "--mount=type=bind,source=/srv/flagperf/runs/1,destination=/logs",
         "--mount=type=bind,source=/data,destination=/data,ro",
         "--mount=type=bind,source=/opt/x,destination=/opt/x,ro",
         "--mount=type=bind,source=/dev/ib0,destination=/dev/ib0",
@@ -118,7 +118,7 @@ def test_a_path_of_any_form_is_one_mount_of_apptainer() -> None:
 
 def test_what_pyxis_is_asked_for() -> None:
     argv, variables = boxed("pyxis", TASK)
-    image = image_file("/work/.flagperf", TAG, ".sqsh")
+    image = image_file("/srv/flagperf/.flagperf", TAG, ".sqsh")
     names = "HOME,NVIDIA_VISIBLE_DEVICES,NVIDIA_DRIVER_CAPABILITIES,PYTHONUNBUFFERED,TOKEN,FLAGPERF_UNIT,FLAGPERF_RUN"
     assert (
         argv[:2] == ("sh", "-c")
@@ -126,7 +126,7 @@ def test_what_pyxis_is_asked_for() -> None:
     )
     assert argv[3:] == (
         *(
-            "/work/.flagperf/units/flagperf-run1-task",
+            "/srv/flagperf/.flagperf/units/flagperf-run1-task",
             "0",
             "--overlap",
             "--nodes=1",
@@ -138,7 +138,7 @@ def test_what_pyxis_is_asked_for() -> None:
         *(f"--export=PATH,{names}", f"--container-env={names}", f"--container-image={image}"),
         *("--no-container-mount-home", "--no-container-remap-root", "--no-container-entrypoint"),
         "--container-readonly",
-        "--container-mounts=/work/tree-1:/code:ro,/work/runs/1:/logs,/data:/data:ro,/opt/x:/opt/x:ro",
+        "--container-mounts=/srv/flagperf/tree-1:/code:ro,/srv/flagperf/runs/1:/logs,/data:/data:ro,/opt/x:/opt/x:ro",
         *("--container-workdir=/code", "bash", "-c", "true"),
     )
     assert variables["TOKEN"] == SECRET and variables["NVIDIA_VISIBLE_DEVICES"] == "all"
@@ -148,7 +148,7 @@ def test_a_folder_that_pyxis_cannot_name_gets_a_link() -> None:
     """As the log folder of each case whose name is its key."""
     logs, data = Mount("/runs/bert:pytorch:A:1:8:1", "/logs", read_only=False), Mount("/a,b", "/data")
     argv, _ = boxed("pyxis", replace(TASK, mounts=(logs, data), options=()))
-    folder = "/work/.flagperf/units/flagperf-run1-task"
+    folder = "/srv/flagperf/.flagperf/units/flagperf-run1-task"
     assert argv[3:7] == (folder, "2", "/runs/bert:pytorch:A:1:8:1", "/a,b")
     assert f"--container-mounts={folder}/mount2:/logs,{folder}/mount1:/data:ro" in argv
 

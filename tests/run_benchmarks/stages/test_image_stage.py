@@ -492,7 +492,7 @@ def test_real_engines_of_two_hosts_end_with_the_same_image(
     async def scenario() -> dict[str, str]:
         cluster = ClusterSettings(hosts=("h1", "h2"))
         transports = {host: open_transport(host, cluster) for host in cluster.hosts}
-        sites = dict.fromkeys(transports, BuildSite("/tree", "/work", "run1", "flagperf-b", False))
+        sites = dict.fromkeys(transports, BuildSite("/tree", "/srv/flagperf", "run1", "flagperf-b", False))
         image = ImagePlan((Layer("dockerfile", tag, ("x",)),), ())
         stage = ImageStage(
             ImageStore(engine_of("docker")), transports, sites, image, PipSettings(), "stream", tmp_path

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import getpass
 import os
+import pwd
 import socket
 import subprocess
 import threading
@@ -285,11 +286,22 @@ def test_a_mistake_in_the_ssh_configuration(sshd: Sshd) -> None:
     assert "~/.ssh/config" in caught.value.remedy
 
 
-@pytest.mark.parametrize("loose", ["config", "conf.d/cluster"])
+@pytest.mark.parametrize(
+    ("loose", "include"),
+    [
+        ("config", "Include conf.d/*"),
+        ("conf.d/cluster", "Include conf.d/*"),
+        ("conf.d/cluster", '"include" conf.d/*'),
+        ("conf.d/cluster", 'Incl"ude" none "conf.d/cluster"'),
+        ("conf.d/cluster", "INCLUDE=~/.ssh/conf.d/cluster"),
+        ("conf.d/cluster", "Include = conf.d/cluster"),
+        ("conf.d/cluster", r"I\nclude conf.d/cluster"),
+    ],
+)
 def test_a_configuration_that_others_may_write_is_not_executed(
-    sshd: Sshd, tmp_path: Path, loose: str
+    sshd: Sshd, tmp_path: Path, loose: str, include: str
 ) -> None:
-    sshd.configure("Include conf.d/*\n")
+    sshd.configure(f"{include}\n")
     (sshd.home / ".ssh" / "conf.d").mkdir()
     included = sshd.home / ".ssh" / "conf.d" / "cluster"
     included.write_text(f'Match exec "touch {tmp_path}/executed"\n' + alias(sshd))
@@ -299,6 +311,51 @@ def test_a_configuration_that_others_may_write_is_not_executed(
     assert not (tmp_path / "executed").exists()
     (sshd.home / ".ssh" / loose).chmod(0o644)
     assert answers(named("node1")) and (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize("kept_out", ["# Include conf.d/cluster", "SendEnv Include conf.d/cluster"])
+def test_what_is_not_included_may_be_as_it_likes(sshd: Sshd, kept_out: str) -> None:
+    sshd.configure(f"{kept_out}\n{alias(sshd)}")
+    (sshd.home / ".ssh" / "conf.d").mkdir()
+    (sshd.home / ".ssh" / "conf.d" / "cluster").write_text("Port 1\n")
+    (sshd.home / ".ssh" / "conf.d" / "cluster").chmod(0o666)
+    assert answers(named("node1"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "what"),
+    [
+        ("Host *\n  Include ~nobody-at-all/config", "config line 2: .*home"),
+        ("Include config", "config line 1: .*recursion"),
+        ("IdentityFile ~nobody-at-all/key", "~nobody-at-all/key: nobody here has such a home"),
+        ("UserKnownHostsFile ~nobody-at-all/known_hosts", "~nobody-at-all/known_hosts: nobody"),
+    ],
+)
+def test_files_that_cannot_be_are_mistakes_in_the_ssh_configuration(
+    sshd: Sshd, lines: str, what: str
+) -> None:
+    sshd.configure(f"{lines}\n")
+    with pytest.raises(TransportError, match=f"the ssh configuration is wrong: .*{what}"):
+        answers(host_at(sshd))
+
+
+@pytest.mark.parametrize("variable", ["HOME", "USER"])
+def test_a_user_without_a_name_or_a_home_is_told_so(
+    sshd: Sshd, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """FAKE: a list of users in which this one is not, as in a container that was started with a number for a user."""
+
+    def nobody(number: int) -> None:
+        raise KeyError(number)
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    for name in ("LOGNAME", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("USER", "root")
+    monkeypatch.delenv(variable)
+    with pytest.raises(TransportError, match="has no name or no home here") as caught:
+        answers(host_at(sshd))
+    assert "set USER" in caught.value.remedy and "HOME" in caught.value.remedy
 
 
 def test_nothing_is_unpacked_unless_the_user_asks_for_it(sshd: Sshd) -> None:

@@ -132,7 +132,8 @@ def _without_none(value: Any) -> Any:
     return {k: v for k, v in value.items() if v is not None} if isinstance(value, dict) else value
 
 
-def _host(host: str) -> str:
+def host_name(host: str) -> str:
+    """A host's name or address, as it may stand in a list of hosts; UnfitError where it is none."""
     if host.startswith("@"):
         message = "is a group of ClusterShell's, which are not looked up"
         raise UnfitError(message, 'write its hosts, e.g. "node[001-512]"')
@@ -158,7 +159,7 @@ def _entry(entry: str) -> str:
         raise UnfitError(str(error), 'write ranges as in "node[001-512]" or "10.1.2.[3-6,9]"') from None
     for host in hosts:
         try:
-            _host(host)
+            host_name(host)
         except UnfitError as error:
             message = error.message if host == entry else f"stands for {host!r}, which {error.message}"
             raise UnfitError(message, error.remedy) from None

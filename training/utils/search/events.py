@@ -26,6 +26,7 @@ LONGEST_LIST = 100  # items of a list
 MOST_EVENTS = 1_000_000  # of a search: three days of 512 workers that end an epoch in two minutes
 MOST_BYTES = 2**29  # of the lines that hold them
 LARGEST = 2**80  # of a number: the operations of a week on all chips that there are are fewer
+NO_MORE_TRIALS = "all trials are handed out"  # why a worker may leave in order before the end
 TrialState = Literal["done", "stopped", "failed", "lost", "cut_off"]
 TRIAL_STATES: tuple[str, ...] = get_args(TrialState)
 

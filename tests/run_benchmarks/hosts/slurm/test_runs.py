@@ -289,8 +289,11 @@ def test_cleanup_finds_and_cancels_what_a_killed_run_has_in_the_queue(slurm: Slu
     listed = subprocess.run(run.command("cleanup"), capture_output=True, text=True, timeout=PATIENCE_S)
     uid = listed.stdout.partition(":")[0]
     assert f"Slurm: job {job} (RUNNING)" in listed.stdout and uid.startswith("run"), listed.stderr
-    removed = cleaned_up(run)
+    with (run.result / "journal.jsonl").open("a") as journal:
+        journal.write('\n{"event": "acquired", "hosts": ["n[1-9999]"]}\n')
+    removed = cleaned_up(run, code=3)
     assert f"Slurm: removed job {job}\n" in removed
+    assert "its nodes are not all known: entry " in removed and "'n[1-9999]' cannot be the name" in removed
     logs = run.host / "runs" / uid
     assert f"n1: its logs that were not collected stay in {logs}\n" in removed
     assert run.files_left() == [f"runs/{uid}"]

@@ -168,10 +168,22 @@ def test_a_visit_waits_without_that_token_too(tmp_path: Path) -> None:
     """A FAKE `sleep` shows its variables."""
     (tmp_path / "sleep").write_text(f"#!/bin/sh\nenv >{tmp_path}/shown\n")
     (tmp_path / "sleep").chmod(0o755)
+    (tmp_path / "job").write_text(visit.SCRIPT)
     variables = {"PATH": f"{tmp_path}:{os.defpath}", "SLURM_JWT": "hunter2", "SLURM_JOB_ID": "17"}
-    assert subprocess.run(["sh", "-c", visit.SCRIPT], env=variables).returncode == 0
+    assert subprocess.run(["sh", tmp_path / "job"], env=variables).returncode == 0
     assert "SLURM_JOB_ID=17" in (tmp_path / "shown").read_text()
     assert "hunter2" not in (tmp_path / "shown").read_text()
+
+
+def test_of_the_shell_a_job_has_its_rights_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rights = {"SBATCH_ACCOUNT", "SBATCH_PARTITION", "SBATCH_QOS", "SBATCH_RESERVATION", "SBATCH_WCKEY"}
+    others = {"SBATCH_EXPORT", "SBATCH_ARRAY_INX", "SBATCH_WAIT", "SBATCH_GRES", "SBATCH_ACCTG_FREQ"}
+    for name in rights | others:
+        monkeypatch.setenv(name, "x")
+    argv = ("sh", "-c", f"env >{tmp_path}/shown; echo 17")
+    assert asyncio.run(Slurm().submit(argv, "")) == "17"
+    lines = (tmp_path / "shown").read_text().splitlines()
+    assert {line.removesuffix("=x") for line in lines if line.startswith("SBATCH_")} == rights
 
 
 class Answering(Transport):

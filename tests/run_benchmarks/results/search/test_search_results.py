@@ -16,6 +16,7 @@ from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.search.figures import LEAST_POINTS, STEP_S, search_figures, series_of
 from run_benchmarks.results.search.log import read_search
 from run_benchmarks.results.search.of_round import search_of
+from run_benchmarks.results.search.rules import remarks
 from tests.run_benchmarks.results.search.searched import (
     judged_folders,
     judged_search,
@@ -39,7 +40,15 @@ from tests.search_log import (
 )
 from utils.figures import Figure
 from utils.records import Failure, FailureClass, Stage, Verdict
-from utils.search.events import CONTROLLER_LOG, Epoch, SearchEnd, SearchRecord, TrialStart, Worker
+from utils.search.events import (
+    CONTROLLER_LOG,
+    NO_MORE_TRIALS,
+    Epoch,
+    SearchEnd,
+    SearchRecord,
+    TrialStart,
+    Worker,
+)
 
 FIRST = TRAINING * BOTH + VALIDATION * FORWARD  # operations of an epoch of trial 1
 LONG = LongSearch().records()
@@ -116,7 +125,21 @@ def test_what_stands_beside_the_figures(tmp_path: Path) -> None:
     assert search.best.ancestors > 0
     assert parsed(RoundResult, result.as_dict(), "result.json") == result
     assert "it searched for 2 h; 12 h are advised" in result.notes
+    assert not any("ended without" in note for note in result.notes), "who came back was not missed"
     assert result.rules.doubt == "", "that rank 0 was started twice is no doubt"
+
+
+def test_which_workers_a_search_had_to_do_without_is_said() -> None:
+    *before, end, first, second = two_trials()
+    away = replace(second, time_s=300.0, state="left", reason="20 trials failed one after the other")
+    account = account_of([*before[:9], away, *before[9:], end, first])
+    (note,) = (note for note in remarks(account, {}, 3) if "ended without" in note)
+    assert note == (
+        "it ended without 2 of 3 workers: worker 1 was there until 300 s (20 trials failed one after the other); "
+        "worker 2 never came"
+    )
+    in_order = account_of([*before, replace(second, reason=NO_MORE_TRIALS), end, first])
+    assert not any("ended without" in note for note in remarks(in_order, {}, 2))
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,10 @@ __all__ = ["Device", "ProcessGroup", "TrainingEngine", "hooks", "prepare", "vers
 
 
 def prepare(settings: TrainingSettings | MeasurementSettings, device_type: str, threads: int) -> None:
-    """Before the device is opened: threads on the host."""
+    """Before the device is opened: threads on the host, and fp32 that is fp32."""
     torch.set_num_threads(threads)
+    # Convolutions alone would round their inputs to TF32, which is another precision, with another peak.
+    torch.backends.cudnn.allow_tf32 = False
 
 
 def versions() -> dict[str, str | None]:

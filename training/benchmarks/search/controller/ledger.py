@@ -97,7 +97,7 @@ class Ledger:
         return self._connection.execute(query, values).fetchone()[0]
 
     def tell(self, record: SearchRecord, *, keep: bool = True) -> None:
-        """An event of now. Not kept is only SEARCH_START, which each start has of its own."""
+        """An event of now. Not kept are SEARCH_START, which each start has of its own, and an end that is not final."""
         time_ms = int(time.time() * 1000)
         if keep:
             value = msgspec.json.encode(record).decode()

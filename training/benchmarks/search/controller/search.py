@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Literal
 
 import msgspec
@@ -37,10 +38,11 @@ from benchmarks.search.protocol import (
     TrialFailed,
     encode,
 )
-from utils.search.events import STATE_FILE, SearchEnd, SearchStart
+from utils.search.events import NO_MORE_TRIALS, STATE_FILE, SearchEnd, SearchStart
 from utils.text_files import one_line
 
-MOST_FAILURES = 5  # trials of a worker that fail one after the other, until it is done without
+# Trials of a worker that fail one after the other, until it is done without: by its own doing, and whoever made them.
+MOST_FAILURES, MOST_IN_A_ROW = 5, 20
 REQUESTS_PER_S, MOST_AT_ONCE = 50.0, 200.0  # of one worker
 TOO_MANY_EVENTS = "it has brought about more events than a worker may"
 OTHER = "set them as they were, or begin a new search"
@@ -160,10 +162,12 @@ class Search:
         self.untold = {session["worker"] for session in live}
         for session in live:
             self.sessions.end(session, "left", "")
-        self.ledger.execute("UPDATE search SET end_reason = ?", reason)
+        is_final = reason != "workers"  # with hosts again another start goes on
+        if is_final:
+            self.ledger.execute("UPDATE search SET end_reason = ?", reason)
         trials = self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals")
         epochs = self.ledger.value("SELECT count(*) FROM epochs")
-        self.ledger.tell(SearchEnd(self.ledger.now_s, reason, trials, epochs))
+        self.ledger.tell(SearchEnd(self.ledger.now_s, reason, trials, epochs), keep=is_final)
 
     def _answer(self, request: Request, session: sqlite3.Row, facts: Facts | None) -> Reply:
         worker = request.worker
@@ -174,7 +178,7 @@ class Search:
             case NextTrial():
                 self.sessions.waited(session, request.waited_s)
                 reply = self.trials.next_for(worker)
-                return reply or self._leave(session, "all trials are handed out")
+                return reply or self._leave(session, NO_MORE_TRIALS)
             case EpochDone():
                 return self.trials.take_epoch(request, self.sessions.data(), self.sessions.peak_of(session))
             case TrialDone() | TrialFailed():
@@ -192,16 +196,22 @@ class Search:
     def _take_end(self, request: TrialDone | TrialFailed, session: sqlite3.Row) -> Reply:
         trial = self.trials.open_of(request.worker)
         taken = self.trials.take_end(request)
-        failures = 0
+        failures = in_a_row = 0
         if isinstance(request, TrialFailed):
             failures = session["failures"] + (trial is not None and self._is_its_own(trial))
+            in_a_row = self._in_a_row(request.worker)
         else:
             self._blamed.pop(request.worker, None)
         statement = "UPDATE sessions SET failures = ? WHERE worker = ? AND number = ?"
         self.ledger.execute(statement, failures, session["worker"], session["number"])
-        if failures >= MOST_FAILURES:
-            return self._leave(session, f"{failures} trials failed one after the other")
+        if failures >= MOST_FAILURES or in_a_row >= MOST_IN_A_ROW:
+            return self._leave(session, f"{in_a_row} trials failed one after the other")
         return taken
+
+    def _in_a_row(self, worker: int) -> int:
+        """How many of its trials have failed one after the other, with the one that does just now."""
+        before = self.ledger.account.workers[worker].worked[-MOST_IN_A_ROW:-1]
+        return 1 + len(list(takewhile(lambda span: span.state == "failed", reversed(before))))
 
     def _is_its_own(self, trial: sqlite3.Row) -> bool:
         """Whether a failure speaks against the worker: of what one other made, only the first in a row does."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -30,7 +31,9 @@ from utils.search.events import Epoch, TrialEnd, TrialStart
 from utils.search.limits import too_fast
 from utils.text_files import one_line
 
-SPOILT = 3  # first children of a trial that all failed: it may be by the weights that they began with
+SPOILT = (
+    3  # first children of a trial, or more, that all failed: it may be by the weights that they began with
+)
 MOST_ATTEMPTS = 3  # a trial that was lost so often may be what ends workers
 ASKS_PER_S = 200  # of all workers that wait for a trial
 SHORTEST_WAIT_S = 0.05
@@ -110,15 +113,20 @@ class Trials:
         """Let the children of a trial begin with fresh weights where its first ones all failed.
 
         Raises:
-            RefuseError: they did.
+            RefuseError: they did, and not at one of several other workers alone, which may have been the reason.
         """
-        trials = self.ledger.account.trials.values()
-        states = [each.state for each in trials if each.start.parent == trial]
-        ended = [state for state in states if state in ("failed", "done", "stopped")]
-        if ended[:SPOILT] == ["failed"] * SPOILT:
-            raise RefuseError(
-                THERE_ARE_NONE, f"the children that began with those of trial {trial} have failed"
-            )
+        workers = self._failed_first(trial)
+        if len(workers) >= SPOILT and len(set(workers)) >= min(2, self.settings.workers - 1):
+            raise RefuseError(THERE_ARE_NONE, f"the first children of trial {trial} have failed by them")
+
+    def _failed_first(self, trial: int) -> list[int]:
+        """At which workers, of those that are there yet, the first children of a trial failed, before one did not."""
+        account, ends = self.ledger.account, ("failed", "done", "stopped")
+        children = (each for each in account.trials.values() if each.start.parent == trial)
+        failed = takewhile(
+            lambda each: each.state == "failed", (each for each in children if each.state in ends)
+        )
+        return [each.start.worker for each in failed if account.workers[each.start.worker].is_there]
 
     def take_epoch(self, message: EpochDone, data: DataFacts, peak: Peak) -> Taken:
         """An epoch ended; `peak` is of the worker's chips.

@@ -8,17 +8,20 @@ from run_benchmarks.plan.slurm import SlurmSettings
 
 ABANDONED = 75  # the script's exit code where no controller was heard of
 # Of a job's options those that say by what right there is one.
-_RIGHTS = ("--partition=", "--account=", "--qos=", "--reservation=")
+RIGHTS = ("partition", "account", "qos", "reservation", "wckey")
 _COMMON = ("--no-requeue", "--export=ALL", "--chdir=/", "--output=/dev/null")
 LEAST_BEAT_S, MOST_BEAT_S = 2, 60
+# How the script of each job begins.
+HEAD = """\
+#!/bin/sh
+# The token that sbatch was called with is its user's alone, and good for minutes only: a node asks as itself.
+[ -z "${SLURM_JWT-}" ] || exec env --unset=SLURM_JWT sh "$0"
+"""
 # Nothing but Slurm itself is between the controller and this: they may share no file system, and the controller may
 # be taken up on another machine. A Slurm that does not answer is no controller that is silent.
 SCRIPT = """\
-#!/bin/sh
 # Holds the nodes of a run of FlagPerf, which gives them back. Its controller writes into this job's comment all the
 # while; where nobody has for {limit} s, it has died, and the nodes are given back here.
-# The token that sbatch was called with is its user's alone, and good for minutes only: a node asks as itself.
-[ -z "${{SLURM_JWT-}}" ] || exec env --unset=SLURM_JWT sh "$0"
 left={limit} last=
 while [ "$left" -gt 0 ]; do
     sleep {every}
@@ -41,7 +44,9 @@ def beat_s(settings: SlurmSettings) -> int:
 
 def script(settings: SlurmSettings) -> str:
     """What waits in the job."""
-    return SCRIPT.format(limit=round(settings.abandoned_after), every=beat_s(settings), abandoned=ABANDONED)
+    return HEAD + SCRIPT.format(
+        limit=round(settings.abandoned_after), every=beat_s(settings), abandoned=ABANDONED
+    )
 
 
 def sbatch_argv(
@@ -90,5 +95,5 @@ def visit_argv(settings: SlurmSettings, name: str, node: str) -> tuple[str, ...]
         "--deadline=now+20minutes",
         *_COMMON,
         *((f"--time={settings.time}",) if settings.time else ()),
-        *(word for word in settings.options if word.startswith(_RIGHTS)),
+        *(word for word in settings.options if word.startswith(tuple(f"--{name}=" for name in RIGHTS))),
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from run_benchmarks.hosts.base import AllocationError
+from run_benchmarks.hosts.slurm.holder import RIGHTS
 from run_benchmarks.plan.slurm import nodes_in
 from run_benchmarks.transports.base import Completed, Transport
 from run_benchmarks.transports.local import LocalTransport
@@ -39,7 +40,9 @@ LIVE = frozenset(
 SCONTROL = ("env", "SLURM_TIME_FORMAT=standard", "scontrol")
 _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(\S*)")
 _NOTHING = ("", "(null)", "N/A", "Unknown", "None", "n/a")
-_NEEDED = re.compile(r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|SBATCH_\w+")
+# Of what sbatch reads there only by what right a job is: what it is and gets follows from the settings alone, or two
+# runs of one configuration would differ by the shell that they were started from.
+_NEEDED = re.compile(rf"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|SBATCH_({'|'.join(RIGHTS).upper()})")
 _ID = re.compile(r"\d{1,12}", re.ASCII)
 _ACCOUNTED = "JobID,State,ExitCode,Elapsed,NNodes,ConsumedEnergyRaw"
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from run_benchmarks.hosts.base import Host
-from run_benchmarks.hosts.slurm.holder import job_name, visit_argv
+from run_benchmarks.hosts.slurm.holder import HEAD, job_name, visit_argv
 from run_benchmarks.hosts.slurm.jobs import RUNNING, Job, Slurm, SlurmError
 from run_benchmarks.plan.slurm import SlurmSettings
 from run_benchmarks.stages.fan_out import on_all, values_of
@@ -17,11 +17,10 @@ from utils.errors import FlagPerfError
 
 WAIT_S, STAY_S = 60.0, 900
 LOOK_S, GROWTH = 0.25, 1.3  # all nodes of a large job look at once: the longer the wait so far, the rarer
-# It ends by itself, should its controller die. The token that sbatch was called with is its user's alone.
+# It ends by itself, should its controller die.
 SCRIPT = f"""\
-#!/bin/sh
-# Lets a run of FlagPerf's clean up after itself on this node.
-exec env --unset=SLURM_JWT sleep {STAY_S}
+{HEAD}# Lets a run of FlagPerf's clean up after itself on this node.
+exec sleep {STAY_S}
 """
 
 

@@ -90,7 +90,7 @@ class RoundSearch:
 
     def notes(self) -> list[str]:
         """What goes with the figures."""
-        return list(remarks(self.account, self.case.parameters))
+        return list(remarks(self.account, self.case.parameters, Places.of(self.case).workers))
 
     def summary(self) -> SearchResult | None:
         """What stands in the result; None where its controller never began."""

@@ -8,10 +8,12 @@ from typing import Any
 from utils.case_form import SEARCH_SECONDS
 from utils.numbers import number_in, shown
 from utils.search.account import Account
+from utils.search.events import NO_MORE_TRIALS, Worker
 
 LEAST_S = 3600.0
 LEAST_ACCURACY = 0.70
 ADVISED_S = 12 * 3600.0
+MOST_NAMED = 4  # workers that it ended without
 # FP16 or better.
 PRECISIONS = ("fp16", "bf16", "tf32", "fp32")
 
@@ -40,10 +42,27 @@ def broken_rules(account: Account) -> Iterator[str]:
         yield f"its best accuracy is {accuracy:.4f}, and one counts above {LEAST_ACCURACY:.2f}"
 
 
-def remarks(account: Account, parameters: Mapping[str, Any]) -> Iterator[str]:
-    """What a reader of a search that has ended well must know."""
+def remarks(account: Account, parameters: Mapping[str, Any], workers: int) -> Iterator[str]:
+    """What a reader of a search that has ended well, and was to have so many workers, must know."""
     if is_trial_run(parameters):
         broken = "; ".join(broken_rules(account)) or "none is broken"
         yield f"a trial run ({SEARCH_SECONDS} is below {LEAST_S:g}), which is not comparable; of the rules: {broken}"
     elif searched_s(account) < ADVISED_S:
         yield f"it searched for {shown(searched_s(account) / 3600)} h; {ADVISED_S / 3600:g} h are advised"
+    if missed := list(_missed(account, workers)):
+        more = f"; and {len(missed) - MOST_NAMED} more" if len(missed) > MOST_NAMED else ""
+        yield f"it ended without {len(missed)} of {workers} workers: {'; '.join(missed[:MOST_NAMED])}{more}"
+
+
+def _missed(account: Account, workers: int) -> Iterator[str]:
+    """Workers that were to be there until its end, and since when they were not."""
+    for number in range(workers):
+        worker = account.workers.get(number)
+        if worker is None:
+            yield f"worker {number} never came"
+        elif not worker.is_there and _is_missed(worker.last):
+            yield f"worker {number} was there until {shown(worker.last.time_s)} s ({worker.last.reason})"
+
+
+def _is_missed(last: Worker) -> bool:
+    return last.state == "lost" or last.reason not in ("", NO_MORE_TRIALS)

@@ -13,12 +13,12 @@ from utils.numbers import DIGITS, shown
 HEADINGS = ("weak scaling", "round", "workers", "chips", "score, TOP/s", "of a worker", "of one alone")
 ALONE = (
     "of one alone: the score of a worker / that of a search on one worker with as many chips, for as long "
-    "(search_seconds), mean of its rounds"
+    "(search_seconds) and by the same rules, mean of its rounds"
 )
 
 
 def scaling_table(results: Sequence[RoundResult]) -> Table:
-    """A row a search that counts; what is compared has the same model, chips a worker, precision, data and length."""
+    """A row a search that counts; what is compared has one model, chips a worker, precision, data, length and rules."""
     rows, alone = [], _alone(results)
     for result in results:
         search, score = result.search, _score(result)
@@ -46,7 +46,8 @@ def _alone(results: Sequence[RoundResult]) -> dict[tuple[object, ...], list[floa
 def _kind(result: RoundResult, search: SearchResult) -> tuple[object, ...]:
     model = result.case.split(":")[:3]  # with framework and chip
     ranks = search.ranks / max(1, search.workers)
-    return (*model, ranks, search.precision, search.data_digest, search.is_trial_run, search.search_seconds)
+    task = (search.data_digest, search.search_seconds, result.rules.stamp, *result.rules.reasons())
+    return (*model, ranks, search.precision, *task)
 
 
 def _score(result: RoundResult) -> float | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import os
 import re
-import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import asyncssh
+from asyncssh.config import SSHConfig
 
 from run_benchmarks.plan.records import ClusterSettings
+from run_benchmarks.transports.base import TransportError
 from run_benchmarks.transports.ssh.keys import key_pairs
 from run_benchmarks.transports.ssh.trust import GLOBAL_FILES, USER_FILES, KnownHosts, known_name
 
@@ -74,7 +75,9 @@ def resolve(address: Address, cluster: ClusterSettings) -> Login:
 
     Raises:
         ValueError: the configuration has an error; file and line are named.
+        TransportError: this user has no name or no home folder.
     """
+    _assert_somebody(address.host)
     chosen: dict[str, Any] = {"config": _config_files(), "host": address.host, "known_hosts": b""}
     if address.port is not None:
         chosen["port"] = address.port
@@ -129,15 +132,50 @@ def resolve(address: Address, cluster: ClusterSettings) -> Login:
     )
 
 
+def _assert_somebody(host: str) -> None:
+    """That this user has a name and a home: in a container that was started with a number for one he may have none."""
+    try:
+        getpass.getuser()
+        Path.home()
+    except (KeyError, OSError, RuntimeError):
+        message = f"ssh cannot be used: the user with the number {os.getuid()} has no name or no home here"
+        remedy = (
+            "set USER to the name to log in by, and HOME to the folder whose .ssh has keys and known_hosts"
+        )
+        raise TransportError(message, where=host, remedy=remedy) from None
+
+
 def _config_files() -> list[Path]:
     own, *_ = files = [Path(name).expanduser() for name in CONFIG_FILES]
     if os.access(own, os.R_OK):
-        _assert_ours(own, set())
+        _OwnFiles(None, reload=False, canonical=False, final=False).parse(own)
     return [path for path in files if os.access(path, os.R_OK)]
 
 
-def _assert_ours(path: Path, seen: set[Path]) -> None:
-    """That nobody else can write into a file, or one that it includes: as this user its commands are executed.
+class _OwnFiles(SSHConfig):
+    """The user's configuration as asyncssh reads it, but for settings: each file, whichever host it is included for."""
+
+    _conditionals = SSHConfig._conditionals - {"match"}  # nothing is executed here, and nothing passed over
+    _handlers = SSHConfig._handlers | {"include": ("Include", SSHConfig._include)}
+
+    def parse(self, path: Path) -> None:
+        """Look at a file, and then at those that it includes.
+
+        Raises:
+            ValueError: others may write to one, or it cannot be read.
+        """
+        _assert_ours(path)
+        try:
+            super().parse(path)
+        except RuntimeError as error:  # a home that nobody has, or a file that includes itself
+            self._error(str(error))
+
+    def _set_tokens(self) -> None:
+        """None are needed: what is included is named without."""
+
+
+def _assert_ours(path: Path) -> None:
+    """That nobody else can write into a file: as this user its commands are executed.
 
     Raises:
         ValueError: somebody can, or owns it; ssh refuses that, too.
@@ -145,18 +183,10 @@ def _assert_ours(path: Path, seen: set[Path]) -> None:
     state = path.stat()
     if state.st_uid not in (0, os.getuid()) or state.st_mode & 0o022:
         raise ValueError(f"{path} may be written by others: let it belong to you, and `chmod go-w {path}`")
-    seen.add(path)
-    for line in path.read_text(errors="replace").splitlines():
-        include = re.match(r"""\s*["']?include["']?[\s=]+(.*)""", line, re.IGNORECASE)
-        for pattern in shlex.split(include[1]) if include else ():
-            within = Path("~/.ssh").expanduser() / Path(pattern).expanduser()
-            for file in Path("/").glob(str(within).lstrip("/")):
-                if file not in seen and os.access(file, os.R_OK) and file.is_file():
-                    _assert_ours(file, seen)
 
 
 def _present(names: Any) -> list[str]:
-    paths = (Path(name).expanduser() for name in names)
+    paths = (_at(name) for name in names)
     return [str(path) for path in paths if os.access(path, os.R_OK)]
 
 
@@ -171,13 +201,21 @@ def _keys(identities: list[str], config: Any) -> Sequence[Any]:
     return identities or ()
 
 
+def _at(name: str) -> Path:
+    """The path of a setting; ValueError where it begins with a home that nobody has."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        raise ValueError(f"{name}: nobody here has such a home") from None
+
+
 def _jumps(tunnel: object) -> tuple[Address, ...]:
     return tuple(Address.parse(part) for part in tunnel.split(",")) if isinstance(tunnel, str) else ()
 
 
 def _agent(config: Any) -> str:
     configured = config.get("IdentityAgent")
-    return str(Path(configured).expanduser()) if configured else os.environ.get("SSH_AUTH_SOCK", "")
+    return str(_at(configured)) if configured else os.environ.get("SSH_AUTH_SOCK", "")
 
 
 def _known_hosts_files(name: str, options: asyncssh.SSHClientConnectionOptions) -> tuple[Path, ...]:
@@ -197,7 +235,7 @@ def _known_hosts_files(name: str, options: asyncssh.SSHClientConnectionOptions) 
         *(config.get("UserKnownHostsFile") or USER_FILES),
         *(config.get("GlobalKnownHostsFile") or GLOBAL_FILES),
     ]
-    return tuple(Path(_expand(name, tokens)).expanduser() for name in names)
+    return tuple(_at(_expand(name, tokens)) for name in names)
 
 
 def _expand(name: str, tokens: dict[str, str]) -> str:
