@@ -330,6 +330,23 @@ def test_the_shipped_batch_script_says_where_it_is_to_be_called_from(tmp_path: P
     assert "FLAGPERF_PYTHON=" in said.stderr and "No such file" not in said.stderr
 
 
+def test_the_shipped_batch_script_runs_nothing_where_its_folder_is_not(slurm: Slurm, tmp_path: Path) -> None:
+    """Slurm starts it in /tmp then, which is everybody's."""
+    folder, log = tmp_path / "training", tmp_path / "job.log"
+    folder.mkdir()
+    script = shutil.copy(REAL_TRAINING / "run_benchmarks/config/flagperf.sbatch", tmp_path)
+    command = ["sbatch", "--parsable", "--nodes=1", "--begin=now+3", f"--output={log}", script]
+    environment = {**os.environ, "FLAGPERF_PYTHON": "/bin/echo"}
+    job = subprocess.run(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+    folder.rmdir()
+    slurm.wait_for_no_job()
+    assert slurm.job(int(job))["ExitCode"] == "2:0"
+    said = log.read_text()
+    assert "has not the folder that this was submitted in" in said and "run.py" not in said
+
+
 def by_salloc(run: WholeRun, *options: str) -> subprocess.CompletedProcess[str]:
     """The run in a shell under `salloc`, which has it on this machine, and not on a node."""
     run.tree.configure(cluster_conf=f'HOSTS = "slurm"\nMASTER_PORT = {free_port()}\n')
