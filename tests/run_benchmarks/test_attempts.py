@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from run_benchmarks.attempts import attempts_in
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.journal import kept_folders
 from run_benchmarks.leaving import leave
-from run_benchmarks.names import Node
+from run_benchmarks.names import Node, nodes_of
 from run_benchmarks.reading import parsed
 from run_benchmarks.results.folder import RoundKey, open_folder
 from run_benchmarks.results.round_result import RoundResult
@@ -23,6 +24,7 @@ from run_benchmarks.runtimes.base import EngineError
 from run_benchmarks.session import Session
 from run_benchmarks.stages.collect_listing import LeftOut
 from run_benchmarks.transports.base import CommandError, Completed, TransportError
+from run_benchmarks.transports.local import LocalTransport
 from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.one_round import RUN, make_session, result_file
@@ -89,6 +91,8 @@ def test_a_spare_takes_the_place_of_a_lost_host(tmp_path: Path, log_lines: LogLi
         "attempt_ended",
         "replaced",
         "round_started",
+        "kept",  # what the spare has of that attempt: nothing
+        "collected",
         "round_ended",
     ]
     # a later reader sees one round, and judges it as before
@@ -169,6 +173,36 @@ def test_what_could_not_be_collected_stays_where_the_attempt_is_named(
     asyncio.run(leave(session, session.allocator.standing))
     assert (aside / "core.1").exists() and not earlier.exists()
     assert kept_folders(open_folder(tmp_path / "result" / RUN.name).journal) == session.kept
+
+
+def test_late_logs_whose_controller_dies_before_it_says_what_was_left_out_stay_on_their_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Died(BaseException):
+        """As the end of a process: nothing of the controller is done after it."""
+
+    async def die(transport: Any, work: str, folder: str, target: Path, *_: object) -> None:
+        target.mkdir()
+        raise Died
+
+    session = make_session(tmp_path, FakeRuntime())
+    node, transport = nodes_of(session.plan.cases[0], 1)[0], LocalTransport(FIRST)
+    there = Path(session.paths.node(node))
+    (session.log_dir / node.folder).parent.with_name("round1.attempt1").mkdir(parents=True)
+    there.mkdir(parents=True)
+    (there / "core.1").write_text("a large one")
+    with monkeypatch.context() as patch, pytest.raises(Died):
+        patch.setattr(attempts, "collect_folder", die)
+        asyncio.run(attempts.bring_late_logs(session, transport, node))
+
+    def in_journal() -> frozenset[str]:
+        return kept_folders(open_folder(tmp_path / "result" / RUN.name).journal)
+
+    later = replace(session, kept=set(in_journal()))
+    asyncio.run(attempts.bring_late_logs(later, transport, node))
+    aside = there.parent.with_name("round1.attempt1") / there.name
+    assert (aside / "core.1").read_text() == "a large one" and not there.exists()
+    assert later.kept == in_journal() == {f"{node.case.settings.name}/round1.attempt1/{there.name}"}
 
 
 def test_an_engine_that_fails_is_asked_again_before_any_spare(tmp_path: Path) -> None:

@@ -58,8 +58,12 @@ async def bring_late_logs(session: Session, transport: Transport, node: Node) ->
     own = session.log_dir / node.folder
     for attempt in list(_set_aside(own.parent))[-1:]:
         target = attempt / own.name
-        if not target.exists() and not await _is_collected(session, transport, node, target):
+        if not target.exists():
+            # Noted before: a controller that dies meanwhile may have brought it without what is left out.
             _keep(session, node.folder)
+            if await _is_collected(session, transport, node, target):
+                session.kept.discard(node.folder)
+                session.journal.write("collected", folder=node.folder)
         if node.folder in session.kept:
             await _keep_aside(session, transport, node, attempt)
 

@@ -68,11 +68,10 @@ class Leftovers:
         return any(unit.running for unit in self.units)
 
     def __str__(self) -> str:
-        units = [f"{unit.name} ({'running' if unit.running else 'ended'})" for unit in self.units]
         builds = [f"pip settings of a build in {folder}" for folder in self.pip_folders]
         copies = [f"a copy of an image or the code in {folder}" for folder in self.copies]
         logs = [f"logs not collected so far, in {self.logs}"] if self.logs else []
-        return ", ".join((*units, *builds, *copies, *logs))
+        return ", ".join((*map(str, self.units), *builds, *copies, *logs))
 
 
 @dataclass(frozen=True)
@@ -240,7 +239,7 @@ async def _jobs() -> dict[str, Leftovers]:
     """Run -> its jobs; what it had on their nodes ends with them."""
     beginning = job_name("run")
     return {
-        uid: Leftovers(tuple(UnitState(job, {LABEL_RUN: uid}, state == RUNNING) for job, state in jobs))
+        uid: Leftovers(tuple(UnitState(job, {LABEL_RUN: uid}, now == RUNNING, now) for job, now in jobs))
         for name, jobs in (await Slurm().names(beginning)).items()
         if RUN_UID.fullmatch(uid := name.removeprefix(job_name("")))
     }

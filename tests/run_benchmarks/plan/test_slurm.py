@@ -74,6 +74,10 @@ def test_a_job_that_is_too_small_is_refused(tree: Tree, monkeypatch: pytest.Monk
         ("slurm(save_before=-1)", "is out of range"),
         ('slurm(nodes="4")', "is set by FlagPerf itself"),
         ('slurm(job_name="mine")', "is set by FlagPerf itself"),
+        # sbatch takes the beginning of a name for it
+        ('slurm(job="mine")', "is read by sbatch as job_name, which is set by FlagPerf itself"),
+        ('slurm(part="gpu")', "is read by sbatch as partition"),
+        ('slurm(**{"job-name": "mine"})', "is set by FlagPerf itself"),
         ("slurm(mem=[1])", "is neither text, a whole number, True, False nor None"),
         (r'slurm(account="a\nb")', "is neither text, a whole number, True, False nor None"),
         ('slurm("gpu")', "takes 0 positional arguments"),

@@ -522,6 +522,15 @@ def test_who_is_killed_has_no_last_word(kind: FailureClass) -> None:
     assert cause_in(told) == "MemoryError: 8 GiB"
 
 
+def test_the_records_of_a_schedulers_job_are_no_last_words() -> None:
+    words = "scontrol: JobId=7 JobState=TIMEOUT Reason=TimeLimit StdErr=/dev/null\nsacct: 7.4|CANCELLED|0:15"
+    kind = FailureClass.ALLOCATION_TIME_LIMIT
+    failure = Failure(
+        Verdict.TIMED_OUT, Stage.TRAIN, kind, "", "Slurm's job 7: its time limit was reached", words
+    )
+    assert cause_in(failure) == ""
+
+
 def test_what_to_do_is_said_once() -> None:
     advice = OF_CLASS[FailureClass.DIVERGED]
     told = remedy_of(FailureClass.DIVERGED, "h1", "rank1.out.log", f"DivergedError: nan\n    {ARROW}{advice}")

@@ -26,6 +26,8 @@ _OURS = (
     "array", "chdir", "clusters", "comment", "error", "export", "export_file", "get_user_env", "input", "job_name",
     "no_kill", "no_requeue", "nodes", "output", "parsable", "quiet", "requeue", "test_only", "wait", "wrap",
 )  # fmt: skip
+# What is read of the others, by these names: what follows a job asks for the same.
+_READ = ("account", "exclude", "partition", "qos", "reservation")
 
 
 def slurm(**options: Any) -> dict[str, dict[str, Any]]:
@@ -121,9 +123,14 @@ def nodes_in(listed: str) -> tuple[str, ...]:
 def _words(reader: Reader, options: Mapping[str, Any]) -> Iterator[str]:
     """Options as sbatch takes them; what is none is noted."""
     for name, value in options.items():
-        if name in _OURS or name.startswith("_"):
-            message = "is set by FlagPerf itself, as the job is for one run"
+        whole = _whole_name(name)
+        if whole in _OURS or name.startswith("_"):
+            short = f"is read by sbatch as {whole}, which " if whole != name else ""
+            message = f"{short}is set by FlagPerf itself, as the job is for one run"
             reader.problem(("HOSTS", KEY, name), message, "remove it", value)
+        elif whole != name:
+            message = f"is read by sbatch as {whole}"
+            reader.problem(("HOSTS", KEY, name), message, f"write {whole}", value)
         elif value is True:
             yield _option(name)
         elif type(value) is int or (isinstance(value, str) and value and value.isprintable()):
@@ -133,6 +140,12 @@ def _words(reader: Reader, options: Mapping[str, Any]) -> Iterator[str]:
             reader.problem(
                 ("HOSTS", KEY, name), message, f'write it as sbatch takes it, e.g. {name}="..."', value
             )
+
+
+def _whole_name(name: str) -> str:
+    """The option that sbatch may take a name for, as it takes the beginning of one for it; else the name itself."""
+    name = name.replace("-", "_")
+    return next((each for each in (*_READ, *_OURS) if name and each.startswith(name)), name)
 
 
 def _option(name: str) -> str:

@@ -25,8 +25,19 @@ TRACEBACK = (
 MOST_LINES = 2_000
 LONGEST_LINE = 2**13  # characters
 LONGEST_CAUSE = 300  # characters
-# A deadline or a removal: it had not gone wrong yet; a hang: its evidence is where ranks were.
-_SAID_NOTHING = (FailureClass.DEADLINE, FailureClass.TASK_REMOVED, FailureClass.COLLECTIVE_HANG)
+# A deadline or a removal: it had not gone wrong yet; a hang: its evidence is where ranks were; the end of a scheduler's
+# job: what of its records is worth a word is in the message.
+_SAID_NOTHING = (
+    FailureClass.DEADLINE,
+    FailureClass.TASK_REMOVED,
+    FailureClass.COLLECTIVE_HANG,
+    FailureClass.ALLOCATION_CANCELLED,
+    FailureClass.ALLOCATION_PREEMPTED,
+    FailureClass.ALLOCATION_TIME_LIMIT,
+    FailureClass.ALLOCATION_OUT_OF_MEMORY,
+    FailureClass.ALLOCATION_ENDED,
+    FailureClass.NODE_FAILED,
+)
 # Who is killed has no last word: the last line is only where it stood.
 _KILLED = (FailureClass.RANK_KILLED, FailureClass.HOST_OUT_OF_MEMORY, FailureClass.CONTAINER_OUT_OF_MEMORY)
 # The end of a rank's log may be its last word, as `sys.exit("...")` prints it, or progress.

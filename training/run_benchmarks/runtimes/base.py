@@ -76,11 +76,15 @@ class Unit:
 
 @dataclass(frozen=True)
 class UnitState:
-    """A unit that exists on a host, running or ended."""
+    """A unit that exists on a host, running or ended. state: a scheduler's word for how it stands with it, if any."""
 
     name: str
     labels: Mapping[str, str]
     running: bool
+    state: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.state or ('running' if self.running else 'ended')})"
 
 
 class Runtime(ABC):

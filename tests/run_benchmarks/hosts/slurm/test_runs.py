@@ -192,6 +192,9 @@ def test_a_run_that_is_ended_in_the_queue_leaves_it(slurm: Slurm, run: WholeRun)
     on_slurm(run)
     with started(run) as program:
         until("job that waits", lambda: len(slurm.jobs()) == 2)
+        own = max(slurm.jobs())
+        listed = subprocess.run(run.command("cleanup"), capture_output=True, text=True, timeout=PATIENCE_S)
+        assert f"Slurm: job {own} (PENDING)" in listed.stdout, listed.stderr
         program.send_signal(signal.SIGINT)
         assert ended(program) == 130
     assert slurm.jobs() == {others: "RUNNING"}
@@ -260,6 +263,16 @@ def test_a_job_that_slurm_would_refuse_is_refused_before_anything_is_launched(
     assert not (run.folder / "result").exists()
 
 
+def test_an_option_that_sbatch_does_not_have_is_answered_by_where_its_options_are(
+    slurm: Slurm, run: WholeRun
+) -> None:
+    on_slurm(run, "abandonned_after=60")
+    done = subprocess.run(run.command(), capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 2
+    assert "unrecognized option '--abandonned-after=60'" in done.stderr
+    assert "`sbatch --help` shows its options" in done.stderr
+
+
 def test_the_doctor_examines_nodes_that_it_asks_for(slurm: Slurm, run: WholeRun) -> None:
     on_slurm(run)
     done = subprocess.run(run.command("doctor"), capture_output=True, text=True, timeout=PATIENCE_S)
@@ -275,7 +288,7 @@ def test_cleanup_finds_and_cancels_what_a_killed_run_has_in_the_queue(slurm: Slu
     (job,) = slurm.jobs()
     listed = subprocess.run(run.command("cleanup"), capture_output=True, text=True, timeout=PATIENCE_S)
     uid = listed.stdout.partition(":")[0]
-    assert f"Slurm: job {job} (running)" in listed.stdout and uid.startswith("run"), listed.stderr
+    assert f"Slurm: job {job} (RUNNING)" in listed.stdout and uid.startswith("run"), listed.stderr
     with (run.result / "journal.jsonl").open("a") as journal:
         journal.write('\n{"event": "acquired", "hosts": ["n[1-9999]"]}\n')
     removed = cleaned_up(run, code=3)
@@ -315,6 +328,23 @@ def test_the_shipped_batch_script_says_where_it_is_to_be_called_from(tmp_path: P
     said = subprocess.run(["bash", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert said.returncode == 2 and "submit this in training/" in said.stderr
     assert "FLAGPERF_PYTHON=" in said.stderr and "No such file" not in said.stderr
+
+
+def test_the_shipped_batch_script_runs_nothing_where_its_folder_is_not(slurm: Slurm, tmp_path: Path) -> None:
+    """Slurm starts it in /tmp then, which is everybody's."""
+    folder, log = tmp_path / "training", tmp_path / "job.log"
+    folder.mkdir()
+    script = shutil.copy(REAL_TRAINING / "run_benchmarks/config/flagperf.sbatch", tmp_path)
+    command = ["sbatch", "--parsable", "--nodes=1", "--begin=now+3", f"--output={log}", script]
+    environment = {**os.environ, "FLAGPERF_PYTHON": "/bin/echo"}
+    job = subprocess.run(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+    folder.rmdir()
+    slurm.wait_for_no_job()
+    assert slurm.job(int(job))["ExitCode"] == "2:0"
+    said = log.read_text()
+    assert "has not the folder that this was submitted in" in said and "run.py" not in said
 
 
 def by_salloc(run: WholeRun, *options: str) -> subprocess.CompletedProcess[str]:

@@ -212,3 +212,16 @@ def test_what_sbatch_prints_becomes_no_word_of_a_command_unless_it_is_a_number(p
     with pytest.raises(SlurmError, match="printed no job ID"):
         asyncio.run(Slurm(Answering(0, printed)).submit(("sbatch",), ""))
     assert asyncio.run(Slurm(Answering(0, "17;cluster\n")).submit(("sbatch",), "")) == "17"
+
+
+def test_no_text_in_a_nodes_line_speaks_of_another_node() -> None:
+    """MADE UP after what scontrol 22.05 prints: why a node was drained holds what looks like another's fields."""
+    lines = (
+        "NodeName=n1 Arch=x86_64 NodeAddr=10.0.0.1 NodeHostName=n1 OS=Linux 6.1 State=ALLOCATED",
+        "NodeName=n2 Arch=x86_64 NodeAddr=10.0.0.2 NodeHostName=n2 OS=Linux 6.1 State=ALLOCATED "
+        "Reason=checked: NodeName=n1 NodeAddr=10.6.6.6 State=DOWN [root@2026-11-28T00:22:20]",
+        "NodeName=n9 NodeAddr=10.0.0.9 State=DOWN",
+    )
+    slurm = Slurm(Answering(0, "\n".join(lines)))
+    assert asyncio.run(slurm.addresses(["n1", "n2"])) == {"n1": "10.0.0.1", "n2": "10.0.0.2"}
+    assert asyncio.run(slurm.down(["n1", "n2"])) == []

@@ -14,6 +14,7 @@ from utils.numbers import counted
 
 # What is said of nodes that are down, drained or in use, too: a job of these is taken, and waits.
 _MAY_PASS = re.compile(r"Request(ed)? node|Required node|Requested partition configuration", re.IGNORECASE)
+_MISNAMED = "option '--"  # as getopt says that there is none of the name, or that it may be that of several
 WHERE = "cluster_conf.py: HOSTS"
 
 
@@ -47,7 +48,10 @@ async def _check(slurm: Slurm, settings: SlurmSettings, nodes: int) -> None:
     except SlurmError as error:
         message = f"a job of {counted(nodes, 'node')}: {error.message}"
         if not _MAY_PASS.search(error.message):
-            remedy = error.remedy or "correct slurm(...); `sinfo` shows partitions, nodes and features"
+            shown = "`sinfo` shows partitions, nodes and features"
+            if _MISNAMED in error.message:
+                shown = "`sbatch --help` shows its options, docs/slurm.md the settings beside them"
+            remedy = error.remedy or f"correct slurm(...); {shown}"
             raise FlagPerfError(message, where=WHERE, remedy=remedy) from error
         otherwise = f"; if not: {error.remedy}" if error.remedy else ""
         LOGGER.warning(f"{message}; it is asked for all the same, as that may be so just now{otherwise}")

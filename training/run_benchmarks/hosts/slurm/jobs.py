@@ -198,8 +198,8 @@ class Slurm:
     async def _nodes(self, nodes: Sequence[str]) -> dict[str, dict[str, str]]:
         """Node -> what Slurm has of it, by Slurm's names."""
         done = await self._checked((*SCONTROL, "show", "node", "--oneliner", ",".join(nodes)))
-        told = (dict(_FIELD.findall(line)) for line in done.whole_stdout().splitlines())
-        return {each["NodeName"]: each for each in told if "NodeName" in each}
+        told = map(_fields, done.whole_stdout().splitlines())
+        return {each["NodeName"]: each for each in told if each.get("NodeName") in nodes}
 
     async def _checked(self, argv: Sequence[str], stdin: bytes | None = None) -> Completed:
         return _check(await self._run(argv, stdin))
@@ -219,14 +219,18 @@ def _with_little_around() -> Iterator[str]:
     )
 
 
+def _fields(record: str) -> dict[str, str]:
+    """What stands in a line of scontrol. Of a field that stands twice the first counts: texts come later."""
+    return dict(reversed(_FIELD.findall(record)))
+
+
 def job_in(record: str) -> Job:
-    """The job of a line of `scontrol show job`. Of a field that stands twice the first counts: texts come later.
+    """The job of a line of `scontrol show job`.
 
     Raises:
         SlurmError: it is none.
     """
-    first = dict(reversed(_FIELD.findall(record)))
-    known = {name: value for name, value in first.items() if value not in _NOTHING}
+    known = {name: value for name, value in _fields(record).items() if value not in _NOTHING}
     try:
         nodes = nodes_in(known.get("NodeList", ""))
         return Job(known["JobId"], known["JobState"], nodes, record, known)

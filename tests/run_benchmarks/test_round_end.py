@@ -1,0 +1,43 @@
+"""The end of a round whose controller died before: what its host may have alone stays there."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from run_benchmarks import round_end
+from run_benchmarks.hosts.base import Host
+from run_benchmarks.journal import kept_folders
+from run_benchmarks.names import nodes_of
+from run_benchmarks.results.folder import open_folder
+from run_benchmarks.round_end import RoundEnd
+from run_benchmarks.round_state import RoundState
+from run_benchmarks.transports.base import TransportError
+from run_benchmarks.transports.local import LocalTransport
+from tests.fakes.runtime import FakeRuntime
+from tests.run_benchmarks.one_round import RUN, make_session
+
+
+@pytest.mark.parametrize("is_taken_up", [True, False])
+def test_logs_that_an_earlier_controller_fetched_count_and_those_on_the_host_stay(
+    is_taken_up: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two hosts that are lost the logs of the first are here; whether all of them are nobody knows."""
+
+    async def refuse(transport: Any, *arguments: object, **options: object) -> None:
+        raise TransportError("no route to it", where=transport.host)
+
+    monkeypatch.setattr(round_end, "collect_folder", refuse)
+    session = make_session(tmp_path, FakeRuntime())
+    first, second = nodes = nodes_of(session.plan.cases[0], 1)
+    (session.log_dir / first.folder).mkdir(parents=True)
+    state = RoundState(session.plan.cases[0], 1, "", nodes, is_taken_up=is_taken_up)
+    hosts = [Host(node.host, node.host, LocalTransport(node.host)) for node in nodes]
+    asyncio.run(RoundEnd(session, state, hosts)._collect())
+    session.journal.close()
+    kept = {first.folder} if is_taken_up else set()
+    assert state.not_collected == ({second.rank} if is_taken_up else {first.rank, second.rank})
+    assert session.kept == kept == kept_folders(open_folder(tmp_path / "result" / RUN.name).journal)
