@@ -81,7 +81,8 @@ class KubernetesApi:
         """Lose all connections of `exec`, as a restart of the API server does."""
         assert self._loop
         for each in list(self.sockets):
-            asyncio.run_coroutine_threadsafe(each.close(1011), self._loop).result(10)
+            with suppress(RuntimeError):  # one that has just been closed
+                asyncio.run_coroutine_threadsafe(each.close(1011), self._loop).result(10)
 
     def kubeconfig(self, path: Path) -> Path:
         """Write a kubeconfig that leads here."""
