@@ -34,7 +34,7 @@ def run(slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     run = make_whole_run(tmp_path, free_port(), monkeypatch)
     run.tree.write("benchmarks/toy/pytorch/run_pretraining.py", WAITING)
     yield run
-    assert slurm.jobs() == {}
+    assert set(slurm.jobs().values()) <= {"COMPLETING"}  # the job of an salloc that has just ended
     assert run.files_left() == []
     assert pids_with(str(tmp_path)) == []
 
