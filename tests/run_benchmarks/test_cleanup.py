@@ -71,6 +71,20 @@ def test_what_a_run_left_is_listed_with_what_of_it_runs(run: WholeRun, uid: str,
     assert f"    localhost: flagperf-{uid} (running), {left}\n" in listed
 
 
+def test_what_a_host_says_is_never_a_line_of_its_own(run: WholeRun, tmp_path: Path, capsys: Capture) -> None:
+    lie = {"name": f"u (ended)\n{NAME}-aaaaaa: it has ended", "labels": {"flagperf.run": f"{NAME}-abcdef"}}
+    lie |= {"running": False, "state": "x\nnode9: no run has left anything here"}
+    python = tmp_path / "python3"
+    lies = f"*' list '*) cat >/dev/null; printf '%s\\n' {shlex.quote(json.dumps(lie))};;"
+    python.write_text(f'#!/bin/sh\ncase "$*" in {lies}\n*) exec {sys.executable} "$@";;\nesac\n')
+    python.chmod(0o755)
+    run.configure(f"PROCESS_PYTHON = {str(python)!r}\n")
+    assert run.main("cleanup") == 0
+    first, second, *others = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{NAME}-abcdef: ") and second.startswith("    localhost: u (ended) ")
+    assert not any("has left anything" in line for line in others)
+
+
 def test_where_nothing_is_left_it_says_where_it_looked(run: WholeRun, capsys: Capture) -> None:
     uid = f"{NAME}-000000"
     assert run.main("cleanup") == 0

@@ -101,6 +101,14 @@ def test_recordings_are_replayed(acme: Path) -> None:
         ("vendor.py", '"Acme A1,"', '"Acme A9,"', "chips of recordings", "taken for [], not ['A1']"),
         ("recordings/list.json", "devices", "device", "recordings can be read", "device says nothing"),
         ("recordings/list.json", '"source"', '"where"', "recordings can be read", "where says nothing"),
+        (
+            "recordings/list.json",
+            '"acme-smi"',
+            '"acme-smi \'list"',
+            "recordings can be read",
+            "No closing quotation",
+        ),
+        ("recordings/list.json", '"acme-smi"', '"acme\\u0000smi"', "recordings can be read", "it has a NUL"),
     ],
 )
 def test_what_misreads_is_named(acme: Path, file: str, old: str, new: str, name: str, words: str) -> None:

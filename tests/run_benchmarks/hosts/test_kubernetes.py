@@ -96,6 +96,21 @@ def test_a_case_gets_pods_by_rank_and_gives_them_back(api: KubernetesApi, plan: 
     assert not api.objects
 
 
+def test_a_pod_that_does_not_run_is_none_of_the_rounds(api: KubernetesApi, plan: Plan) -> None:
+    class WithAnotherBeside(Processes):
+        def start(self, pod: dict[str, Any]) -> dict[str, Any]:
+            beside = {**pod["metadata"], "name": f"{pod['metadata']['name']}-beside"}
+            status = kubelets.unschedulable("no node takes it")
+            api.objects["pods", beside["name"]] = {**pod, "metadata": beside, "status": status}
+            return super().start(pod)
+
+    async def names(allocation: Allocation) -> list[str]:
+        return [host.name for host in allocation.hosts]
+
+    api.kubelet = WithAnotherBeside()
+    assert on_pods(plan, names) == ["node-0", "node-1"]
+
+
 @pytest.mark.parametrize("work", [nothing, "fails", "is cancelled"])
 def test_nothing_stays_on_any_way_out(api: KubernetesApi, plan: Plan, work: Any) -> None:
     async def fail(allocation: Allocation) -> None:

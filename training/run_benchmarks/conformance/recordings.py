@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import partial
@@ -122,6 +123,12 @@ def _recording(path: Path) -> Recording:
         for name in sample.keys() - set(SAMPLED):
             remedy = nearest(name, SAMPLED) or f"use {', '.join(SAMPLED)}"
             raise FlagPerfError(f"`{name}` is no field of a sample", where=str(path), remedy=remedy)
+    try:
+        shlex.split(expected.command)
+    except ValueError as error:
+        raise FlagPerfError(f"`command` is no command: {error}", where=str(path)) from error
+    if "\0" in expected.command:
+        raise FlagPerfError("`command` is no command: it has a NUL", where=str(path))
     if not any(parser.expects(expected) is not None or parser.error(expected) for parser in PARSERS):
         raise FlagPerfError(
             "says nothing of what must come of it", where=str(path), remedy="add devices or samples"

@@ -14,6 +14,7 @@ from run_benchmarks.output import complain, put
 from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError, told_of
 from utils.numbers import counted
+from utils.text_files import one_line
 
 if TYPE_CHECKING:
     from run_benchmarks.left_behind import Removed, Survey
@@ -99,27 +100,32 @@ def _remove(uid: str, seen: Survey, cluster: ClusterSettings, settings: RunSetti
     return code
 
 
+def _put_line(text: str) -> None:
+    """Print what a host has said as one line, whatever it has put into a name."""
+    put(one_line(text))
+
+
 def _report(host: str, removed: Removed, seen: Survey, uid: str) -> None:
     """What was removed of a run from a host, and what stays there."""
     left = seen.of_run(uid).get(host)
     names = (*removed.names, *((*left.pip_folders, *left.copies) if left else ()))
     nothing = f"nothing of this run is left to remove here (looked at {seen.places})"
-    put(f"{host}: removed {', '.join(names)}" if names else f"{host}: {nothing}")
+    _put_line(f"{host}: removed {', '.join(names)}" if names else f"{host}: {nothing}")
     if removed.logs:
-        put(f"{host}: its logs that were not collected stay in {removed.logs}")
+        _put_line(f"{host}: its logs that were not collected stay in {removed.logs}")
 
 
 def _list(seen: Survey, log_path: Path) -> None:
     from run_benchmarks.left_behind import fate_of
 
     for uid in seen.runs():
-        put(f"{uid}: {fate_of(uid, log_path)}")
+        _put_line(f"{uid}: {fate_of(uid, log_path)}")
         for host, left in seen.of_run(uid).items():
             if str(left):
-                put(f"    {host}: {left}")
+                _put_line(f"    {host}: {left}")
     empty = [host for host, runs in seen.hosts.items() if not runs and host not in seen.unreached]
     if empty:
-        put(f"{', '.join(empty)}: no run has left anything here (looked at {seen.places})")
+        _put_line(f"{', '.join(empty)}: no run has left anything here (looked at {seen.places})")
 
 
 def _plan(arguments: argparse.Namespace) -> Plan | None:
@@ -150,7 +156,7 @@ def _put_alike(texts: Iterable[tuple[str, str]]) -> None:
     for host, text in texts:
         hosts_of.setdefault(text, []).append(host)
     for text, hosts in hosts_of.items():
-        put(f"{fold(hosts)}: {text}")
+        _put_line(f"{fold(hosts)}: {text}")
 
 
 def _described(item: Item) -> str:
@@ -176,7 +182,7 @@ def _remove_unused(
     going = {host: items for host, items in going.items() if items}
     if not going:
         _list_kept(seen, arguments)
-        put(f"nothing to remove on {', '.join(seen.kept) or 'any host that answered'}")
+        _put_line(f"nothing to remove on {', '.join(seen.kept) or 'any host that answered'}")
         return ExitCode.SUCCESS
     if not arguments.yes:
         _ask_for(going, arguments)
@@ -188,9 +194,9 @@ def _remove_unused(
                 complain(told_of(host, stayed))
         elif host in going:
             names = [item.name for item in going[host] if item.name not in stayed]
-            put(f"{host}: removed {', '.join(names) or 'nothing'}")
+            _put_line(f"{host}: removed {', '.join(names) or 'nothing'}")
             if stayed:
-                put(f"{host}: used meanwhile, and kept: {', '.join(stayed)}")
+                _put_line(f"{host}: used meanwhile, and kept: {', '.join(stayed)}")
     return code
 
 

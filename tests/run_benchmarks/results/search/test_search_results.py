@@ -138,6 +138,8 @@ def test_which_workers_a_search_had_to_do_without_is_said() -> None:
         "it ended without 2 of 3 workers: worker 1 was there until 300 s (20 trials failed one after the other); "
         "worker 2 never came"
     )
+    (note,) = (note for note in remarks(account, {}, 10**12) if "ended without" in note)
+    assert note.endswith("worker 3 never came; worker 4 never came; and 999999999995 more")
     in_order = account_of([*before, replace(second, reason=NO_MORE_TRIALS), end, first])
     assert not any("ended without" in note for note in remarks(in_order, {}, 2))
 

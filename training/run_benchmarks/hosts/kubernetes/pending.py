@@ -45,9 +45,10 @@ class Pending:
         """
         while True:
             pods = sorted(await self._kubectl.pods(self._selector), key=lambda pod: pod.index)
-            if [pod.index for pod in pods if pod.is_ready] == [*range(self._count)]:
-                self._see_one_image(pods)
-                return tuple(pods)
+            ready = tuple(pod for pod in pods if pod.is_ready)
+            if [pod.index for pod in ready] == [*range(self._count)]:
+                self._see_one_image(ready)
+                return ready
             why = await self._why(pods)
             self._say(pods, why)
             if time.monotonic() - self._begin > self._limit_s:

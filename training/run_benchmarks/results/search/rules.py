@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from utils.case_form import SEARCH_SECONDS
 from utils.numbers import number_in, shown
-from utils.search.account import Account
-from utils.search.events import NO_MORE_TRIALS, Worker
+from utils.search.account import Account, OfWorker
+from utils.search.events import NO_MORE_TRIALS
 
 LEAST_S = 3600.0
 LEAST_ACCURACY = 0.70
@@ -49,9 +50,13 @@ def remarks(account: Account, parameters: Mapping[str, Any], workers: int) -> It
         yield f"a trial run ({SEARCH_SECONDS} is below {LEAST_S:g}), which is not comparable; of the rules: {broken}"
     elif searched_s(account) < ADVISED_S:
         yield f"it searched for {shown(searched_s(account) / 3600)} h; {ADVISED_S / 3600:g} h are advised"
-    if missed := list(_missed(account, workers)):
-        more = f"; and {len(missed) - MOST_NAMED} more" if len(missed) > MOST_NAMED else ""
-        yield f"it ended without {len(missed)} of {workers} workers: {'; '.join(missed[:MOST_NAMED])}{more}"
+    missed = workers - sum(
+        not _is_missed(account.workers[each]) for each in account.workers if each < workers
+    )
+    if missed > 0:
+        named = "; ".join(islice(_missed(account, workers), MOST_NAMED))  # a plan may name any number
+        more = f"; and {missed - MOST_NAMED} more" if missed > MOST_NAMED else ""
+        yield f"it ended without {missed} of {workers} workers: {named}{more}"
 
 
 def _missed(account: Account, workers: int) -> Iterator[str]:
@@ -60,9 +65,10 @@ def _missed(account: Account, workers: int) -> Iterator[str]:
         worker = account.workers.get(number)
         if worker is None:
             yield f"worker {number} never came"
-        elif not worker.is_there and _is_missed(worker.last):
+        elif _is_missed(worker):
             yield f"worker {number} was there until {shown(worker.last.time_s)} s ({worker.last.reason})"
 
 
-def _is_missed(last: Worker) -> bool:
-    return last.state == "lost" or last.reason not in ("", NO_MORE_TRIALS)
+def _is_missed(worker: OfWorker) -> bool:
+    last = worker.last
+    return not worker.is_there and (last.state == "lost" or last.reason not in ("", NO_MORE_TRIALS))
