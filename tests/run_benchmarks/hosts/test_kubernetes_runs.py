@@ -62,10 +62,11 @@ def until(holds: Callable[[], Any], process: subprocess.Popen[str]) -> None:
 
 
 def training(run: WholeRun) -> subprocess.Popen[str]:
-    """A run whose task has said that it trains."""
+    """A run whose task has said that it trains, and that has it in its journal."""
     process = subprocess.Popen(run.command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     logs = run.folder / "fp"
     until(lambda: any("STEP_END" in each.read_text() for each in logs.rglob("rank0.out.log")), process)
+    until(lambda: '"stage": "train"' in (run.result / "journal.jsonl").read_text(), process)
     return process
 
 
