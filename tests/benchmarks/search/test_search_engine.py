@@ -448,6 +448,25 @@ def test_a_worker_that_fails_whatever_it_is_given_is_done_without(engine: Bench)
     assert replies == [Taken()] * 19 + [Over("20 trials failed one after the other")]
 
 
+@pytest.mark.parametrize("proposers", [(1,), (1, 2)])
+def test_of_several_workers_one_alone_has_no_other_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proposers: tuple[int, ...]
+) -> None:
+    engine = bench(tmp_path, monkeypatch, workers=3)
+    for worker in range(3):
+        engine.joined(worker)
+    parent = trained_by(engine, 1)
+    replies = []
+    for number in range(20):
+        child = child_at(engine, 0, parent, proposer=proposers[number % len(proposers)])
+        engine.tick(1)
+        for worker in range(3):
+            engine.send(beat(worker))
+        replies.append(engine.send(failed(child)))
+    assert replies[:19] == [Taken()] * 19
+    assert isinstance(replies[19], Taken if len(proposers) == 1 else Over)
+
+
 def test_anothers_requests_do_not_spend_a_workers_allowance(engine: Bench) -> None:
     for _ in range(300):
         assert engine.refused(NextTrial(**who(0, session="f" * 32), waited_s=0.0))[0] == 409

@@ -196,7 +196,7 @@ class Search:
     def _take_end(self, request: TrialDone | TrialFailed, session: sqlite3.Row) -> Reply:
         trial = self.trials.open_of(request.worker)
         taken = self.trials.take_end(request)
-        failures = in_a_row = 0
+        failures, in_a_row = 0, list[int]()
         if isinstance(request, TrialFailed):
             failures = session["failures"] + (trial is not None and self._is_its_own(trial))
             in_a_row = self._in_a_row(request.worker)
@@ -204,14 +204,24 @@ class Search:
             self._blamed.pop(request.worker, None)
         statement = "UPDATE sessions SET failures = ? WHERE worker = ? AND number = ?"
         self.ledger.execute(statement, failures, session["worker"], session["number"])
-        if failures >= MOST_FAILURES or in_a_row >= MOST_IN_A_ROW:
-            return self._leave(session, f"{in_a_row} trials failed one after the other")
+        if failures >= MOST_FAILURES or (
+            len(in_a_row) >= MOST_IN_A_ROW and not self._are_anothers(request.worker, in_a_row)
+        ):
+            return self._leave(session, f"{len(in_a_row)} trials failed one after the other")
         return taken
 
-    def _in_a_row(self, worker: int) -> int:
-        """How many of its trials have failed one after the other, with the one that does just now."""
-        before = self.ledger.account.workers[worker].worked[-MOST_IN_A_ROW:-1]
-        return 1 + len(list(takewhile(lambda span: span.state == "failed", reversed(before))))
+    def _in_a_row(self, worker: int) -> list[int]:
+        """Its trials that have failed one after the other, with the one that does just now."""
+        last, *before = reversed(self.ledger.account.workers[worker].worked[-MOST_IN_A_ROW:])
+        failed = (last, *takewhile(lambda span: span.state == "failed", before))
+        return [span.trial.trial for span in failed if span.trial]
+
+    def _are_anothers(self, worker: int, trials: Sequence[int]) -> bool:
+        """Whether one other has proposed all of them, whose doing it may be; of two nobody can say whose it is."""
+        query = "SELECT proposer FROM proposals JOIN trials USING (proposal) WHERE trials.trial = ?"
+        proposers = {row["proposer"] for trial in trials for row in self.ledger.rows(query, trial)}
+        live = self.ledger.value("SELECT count(*) FROM sessions WHERE state = 'live'")
+        return live > 2 and len(proposers) == 1 and proposers != {worker}
 
     def _is_its_own(self, trial: sqlite3.Row) -> bool:
         """Whether a failure speaks against the worker: of what one other made, only the first in a row does."""
