@@ -212,8 +212,8 @@ class Search:
 
     def _in_a_row(self, worker: int) -> list[int]:
         """Its trials that have failed one after the other, with the one that does just now."""
-        last, *before = reversed(self.ledger.account.workers[worker].worked[-MOST_IN_A_ROW:])
-        failed = (last, *takewhile(lambda span: span.state == "failed", before))
+        worked = self.ledger.account.workers[worker].worked[-MOST_IN_A_ROW:]
+        failed = (*worked[-1:], *takewhile(lambda span: span.state == "failed", reversed(worked[:-1])))
         return [span.trial.trial for span in failed if span.trial]
 
     def _are_anothers(self, worker: int, trials: Sequence[int]) -> bool:
