@@ -4,7 +4,7 @@
 
 As root, and as test.sh has set this machine up. Hosts are containers with a network of their own on this machine, each
 with a core for its worker's rank where there are two; what else a search needs, its controller, its proposals and its
-monitors, is on the same cores. A round takes some 95 s. The table is the one that `run.py show` prints: the score of a
+monitors, is on the same cores. A round takes some 80 s. The table is the one that `run.py show` prints: the score of a
 worker of two, against that of one alone. Last line: JSON.
 """
 
