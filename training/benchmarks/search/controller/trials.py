@@ -31,9 +31,8 @@ from utils.search.events import Epoch, TrialEnd, TrialStart
 from utils.search.limits import too_fast
 from utils.text_files import one_line
 
-SPOILT = (
-    3  # first children of a trial, or more, that all failed: it may be by the weights that they began with
-)
+# First children of a trial, or more, that all failed: it may be by the weights that they began with.
+SPOILT = 3
 MOST_ATTEMPTS = 3  # a trial that was lost so often may be what ends workers
 ASKS_PER_S = 200  # of all workers that wait for a trial
 SHORTEST_WAIT_S = 0.05
