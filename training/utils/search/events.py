@@ -35,6 +35,7 @@ class SearchEvent(str, Enum):
     """The names of a search's own events."""
 
     SEARCH_START = "SEARCH_START"
+    SEARCH_RESUMED = "SEARCH_RESUMED"
     WORKER = "WORKER"
     TRIAL_START = "TRIAL_START"
     EPOCH = "EPOCH"
@@ -86,6 +87,14 @@ class SearchStart(SearchRecord):
     max_trials: int | None
     epochs: tuple[int, ...]
     seed: int
+
+
+@dataclass(frozen=True)
+class SearchResumed(SearchRecord):
+    """A controller goes on. What stands before it is of earlier ones, the last of which was there until seen_s."""
+
+    event: ClassVar[SearchEvent] = SearchEvent.SEARCH_RESUMED
+    seen_s: float
 
 
 @dataclass(frozen=True)
@@ -194,7 +203,7 @@ class SearchEnd(SearchRecord):
     epochs: int
 
 
-_KINDS = (SearchStart, Worker, TrialStart, Epoch, TrialEnd, SearchEnd)
+_KINDS = (SearchStart, SearchResumed, Worker, TrialStart, Epoch, TrialEnd, SearchEnd)
 RECORDS: Mapping[str, type[SearchRecord]] = {kind.event.value: kind for kind in _KINDS}
 
 

@@ -46,6 +46,7 @@ from utils.search.events import (
     Epoch,
     SearchEnd,
     SearchRecord,
+    SearchResumed,
     TrialStart,
     Worker,
 )
@@ -206,6 +207,8 @@ def _with(number: int, record: SearchRecord) -> Records:
         (_with(6, epoch(112.0, 7, 0, 1, 0.5)), "epoch 1 is of trial 7, attempt 1, which does not run there"),
         (_changed(2, data_digest="sha256:ee"), "worker 1 has other data than worker 0"),
         (_changed(12, waited_s=9999.0), "worker 0 has waited"),
+        (_with(5, SearchResumed(110.0, 100.0)), "no controller was there for 10 s of 0 s"),
+        (_with(5, SearchResumed(10.0, 100.0)), "no controller was there for -90 s of 0 s"),
         (_changed(4, trial=5), "trial 5, attempt 1, is behind 1 trials"),
         (_changed(4, parent=2), "trial 2 is made of trial 2, which was not handed out before"),
         (_changed(4, worker=7), "trial 2 goes to worker 7, which is not there or has another"),

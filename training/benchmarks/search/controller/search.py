@@ -38,7 +38,7 @@ from benchmarks.search.protocol import (
     TrialFailed,
     encode,
 )
-from utils.search.events import NO_MORE_TRIALS, STATE_FILE, SearchEnd, SearchStart
+from utils.search.events import NO_MORE_TRIALS, STATE_FILE, SearchEnd, SearchResumed, SearchStart
 from utils.text_files import one_line
 
 # Trials of a worker that fail one after the other, until it is done without: by its own doing, and whoever made them.
@@ -108,6 +108,8 @@ class Search:
         self._tell_start(away_s, row["starts"] + 1)
         self.ledger.tell_again()
         self.over = msgspec.convert(row["end_reason"], Reason | None)
+        if row["starts"] and not self.over:
+            self.ledger.tell(SearchResumed(now_s, row["seen_s"]))
 
     def answer(self, request: Request, facts: Facts | None = None) -> Reply:
         """The answer to a request; `facts` are of what it proposes.
