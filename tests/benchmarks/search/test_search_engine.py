@@ -351,7 +351,7 @@ def test_a_worker_whose_trials_all_fail_is_done_without(engine: Bench) -> None:
         reply = engine.send(failed(engine.trial()))
         assert isinstance(reply, Over if number == 5 else Taken)
     assert engine.send(free()) == Over("this worker is done without")
-    assert engine.events("TRIAL_END")[-1].value["reason"] == "out of memory"
+    assert engine.events("TRIAL_END")[-1].value["reason"] == "the loss is nan"
     assert engine.events("WORKER")[-1].value["reason"] == "5 trials failed one after the other"
 
 
@@ -560,6 +560,24 @@ def test_where_children_fail_by_their_parents_weights_the_next_begin_without(
             engine.tick(10)
             engine.send(epoch_of(child, 1))
             engine.send(done(child, stopped=True))
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "rank 0: OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+        "rank 1: RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB",
+        "rank 0: RuntimeError: DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.",
+        "rank 0: _ArrayMemoryError: Unable to allocate 7.11 PiB for an array",
+    ],
+)
+def test_children_that_are_too_large_for_their_chip_have_not_failed_by_weights(
+    engine: Bench, reason: str
+) -> None:
+    parent = trained_by(engine, 1)
+    for _ in range(3):
+        engine.send(failed(child_at(engine, 0, parent, proposer=0), reason=reason))
+    assert asyncio.run(status_of_weights(engine, parent.trial)) == 200
 
 
 def test_a_worker_at_which_all_fails_spoils_no_weights(

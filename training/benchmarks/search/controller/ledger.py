@@ -96,6 +96,10 @@ class Ledger:
         """The only value that a query gives."""
         return self._connection.execute(query, values).fetchone()[0]
 
+    def count_live(self) -> int:
+        """Workers that are there."""
+        return int(self.value("SELECT count(*) FROM sessions WHERE state = 'live'"))
+
     def tell(self, record: SearchRecord, *, keep: bool = True) -> None:
         """An event of now. Not kept are SEARCH_START, which each start has of its own, and an end that is not final."""
         time_ms = int(time.time() * 1000)

@@ -104,8 +104,7 @@ class Proposals:
         rows, is_last = self._page(after)
         page = Raw(f"[{','.join(row['told'] for row in rows)}]".encode())
         is_wanted = is_last and self._is_wanted(worker)
-        live = self.ledger.value("SELECT count(*) FROM sessions WHERE state = 'live'")
-        pause_s = max(SHORTEST_PAUSE_S, live / ASKS_PER_S) if is_last else 0.0
+        pause_s = max(SHORTEST_PAUSE_S, self.ledger.count_live() / ASKS_PER_S) if is_last else 0.0
         latest = rows[-1]["change"] if rows else after
         return Evaluations(page, latest, is_wanted, round_number, random.getrandbits(48), pause_s)
 
@@ -126,6 +125,10 @@ class Proposals:
         """A proposal was handed out, as this trial."""
         statement = "UPDATE proposals SET state = 'handed', trial = ? WHERE proposal = ?"
         self.ledger.execute(statement, trial, proposal)
+
+    def count_handed(self) -> int:
+        """Trials that were handed out; the last one's number."""
+        return int(self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals"))
 
     def ended(self, proposal: int, accuracy: float | None, *, is_again: bool) -> None:
         """What came of a proposal; `is_again`: it is to be handed out again."""
@@ -149,11 +152,9 @@ class Proposals:
         self.promised = {each: until for each, until in self.promised.items() if until > now_s}
         ahead = self.ledger.value("SELECT count(*) FROM proposals WHERE state = 'queued'")
         ahead += len(self.promised.keys() - {worker})
-        live = self.ledger.value("SELECT count(*) FROM sessions WHERE state = 'live'")
-        handed = self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals")
         most = self.settings.max_trials
         own = "SELECT count(*) FROM proposals WHERE state = 'queued' AND proposer = ?"
-        if ahead >= live or (most is not None and ahead + handed >= most):
+        if ahead >= self.ledger.count_live() or (most is not None and ahead + self.count_handed() >= most):
             return False
         if self.ledger.value(own, worker) >= MOST_QUEUED:
             return False

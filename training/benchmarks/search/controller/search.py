@@ -146,9 +146,7 @@ class Search:
         self.sessions.lose_silent()
         if self.sessions.live():
             self._alone_since_s = self.ledger.now_s
-        handed = self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals")
-        is_open = self.ledger.value("SELECT count(*) FROM trials WHERE state = 'open'")
-        if self.settings.max_trials is not None and handed >= self.settings.max_trials and not is_open:
+        if self.trials.are_all_handed() and not self.trials.count_open():
             self.end("trials")
         elif self.ledger.now_s - self._alone_since_s > self.settings.alone_s:
             self.end("workers")
@@ -167,9 +165,10 @@ class Search:
         is_final = reason != "workers"  # with hosts again another start goes on
         if is_final:
             self.ledger.execute("UPDATE search SET end_reason = ?", reason)
-        trials = self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals")
         epochs = self.ledger.value("SELECT count(*) FROM epochs")
-        self.ledger.tell(SearchEnd(self.ledger.now_s, reason, trials, epochs), keep=is_final)
+        self.ledger.tell(
+            SearchEnd(self.ledger.now_s, reason, self.proposals.count_handed(), epochs), keep=is_final
+        )
 
     def _answer(self, request: Request, session: sqlite3.Row, facts: Facts | None) -> Reply:
         worker = request.worker
@@ -222,8 +221,7 @@ class Search:
         """Whether one other has proposed all of them, whose doing it may be; of two nobody can say whose it is."""
         query = "SELECT proposer FROM proposals JOIN trials USING (proposal) WHERE trials.trial = ?"
         proposers = {row["proposer"] for trial in trials for row in self.ledger.rows(query, trial)}
-        live = self.ledger.value("SELECT count(*) FROM sessions WHERE state = 'live'")
-        return live > 2 and len(proposers) == 1 and proposers != {worker}
+        return self.ledger.count_live() > 2 and len(proposers) == 1 and proposers != {worker}
 
     def _is_its_own(self, trial: sqlite3.Row) -> bool:
         """Whether a failure speaks against the worker: of what one other made, only the first in a row does."""
