@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from benchmarks.search.protocol import (
     LARGEST_REPLY,
     TOKEN_FORM,
+    TOO_OFTEN,
     EpochDone,
     ProtocolError,
     Reply,
@@ -30,8 +31,6 @@ from utils.roles import ADDRESS, SESSION, START, WORKER
 GIVE_UP_S = 600.0  # without an answer: a controller that is started again is back long before
 ANSWER_S = 30.0  # for one answer
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
-TOO_OFTEN, UNAVAILABLE = 429, 503
-NOT_YOURS, UNREGISTERED = 409, 410
 HEADERS = {"Content-Type": "application/json"}
 
 
@@ -110,7 +109,7 @@ class Client:
                 if status == 200:
                     return reply_of(body)
                 reason = _reason(body)
-                if reason is not None and status not in (TOO_OFTEN, UNAVAILABLE):
+                if reason is not None and status != TOO_OFTEN:
                     raise RequestRefusedError(status, reason, self._where)
                 problem = reason or f"status {status}"
             if delayed_s > self._give_up_s:

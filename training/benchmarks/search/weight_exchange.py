@@ -13,6 +13,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 
 from benchmarks.search.architecture import MOST_PARAMETERS
 from benchmarks.search.client import Place, whole_answer
+from benchmarks.search.protocol import THERE_ARE_NONE
 from utils.errors import raised
 
 PATH = "/weights/"
@@ -51,7 +52,7 @@ class WeightExchange:
                 status, answer = 0, raised(error).encode()
             if status in (200, 204):
                 return answer
-            if status == 404:
+            if status == THERE_ARE_NONE:
                 return None
             print(f"weights of trial {trial}: {method}: {status or answer.decode()}", flush=True)
         return None

@@ -13,9 +13,9 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from benchmarks.search.controller.ledger import Ledger
-from benchmarks.search.controller.refusal import WRONG, RefuseError
+from benchmarks.search.controller.refusal import RefuseError
 from benchmarks.search.controller.settings import SearchSettings
-from benchmarks.search.protocol import LARGEST_REPLY, Evaluation, Evaluations, Proposed, Record, encode
+from benchmarks.search.protocol import LARGEST_REPLY, WRONG, Evaluation, Evaluations, Proposed, Record, encode
 
 PROMISED_S = 60.0  # a worker that was asked for a proposal and sends none by then is not waited for
 MOST_QUEUED = 8  # of one worker

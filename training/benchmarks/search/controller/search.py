@@ -15,11 +15,12 @@ from benchmarks.search.controller.clock import SearchClock
 from benchmarks.search.controller.database import REMEDY, StateError
 from benchmarks.search.controller.ledger import Ledger
 from benchmarks.search.controller.proposals import Facts, Proposals
-from benchmarks.search.controller.refusal import TOO_OFTEN, RefuseError
+from benchmarks.search.controller.refusal import RefuseError
 from benchmarks.search.controller.sessions import Sessions
 from benchmarks.search.controller.settings import SearchSettings
 from benchmarks.search.controller.trials import Trials
 from benchmarks.search.protocol import (
+    TOO_OFTEN,
     Beat,
     EpochDone,
     Heartbeat,
@@ -126,11 +127,7 @@ class Search:
         if isinstance(request, Register):
             is_live = self.sessions.register(request) == "live"
             self._refuse_too_many(request.worker)
-            return (
-                Settled(self._name, self.settings.seed, self.settings.heartbeat_s)
-                if is_live
-                else Over("left")
-            )
+            return Settled(self.settings.heartbeat_s) if is_live else Over("left")
         session = self.sessions.of(request)
         self._refuse_too_many(request.worker)
         if session["state"] == "left":

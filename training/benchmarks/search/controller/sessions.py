@@ -9,10 +9,10 @@ from typing import Literal
 import msgspec
 
 from benchmarks.search.controller.ledger import Ledger
-from benchmarks.search.controller.refusal import NOT_YOURS, UNREGISTERED, WRONG, RefuseError
+from benchmarks.search.controller.refusal import RefuseError
 from benchmarks.search.controller.settings import SearchSettings
 from benchmarks.search.controller.trials import Trials
-from benchmarks.search.protocol import DataFacts, Message, Register, encode
+from benchmarks.search.protocol import NOT_YOURS, UNREGISTERED, WRONG, DataFacts, Message, Register, encode
 from utils.figure_records import Peak
 from utils.search.events import Worker
 

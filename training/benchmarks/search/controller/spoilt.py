@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from itertools import takewhile
 
-from benchmarks.search.controller.refusal import THERE_ARE_NONE, RefuseError
+from benchmarks.search.controller.refusal import RefuseError
+from benchmarks.search.protocol import THERE_ARE_NONE
 from utils.search.account import Account
 from utils.search.events import TrialEnd
 

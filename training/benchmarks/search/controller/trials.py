@@ -12,9 +12,11 @@ from msgspec.structs import replace
 from benchmarks.search.client import ANSWER_S
 from benchmarks.search.controller.ledger import Ledger
 from benchmarks.search.controller.proposals import Facts, Proposals
-from benchmarks.search.controller.refusal import NOT_YOURS, WRONG, RefuseError
+from benchmarks.search.controller.refusal import RefuseError
 from benchmarks.search.controller.settings import SearchSettings
 from benchmarks.search.protocol import (
+    NOT_YOURS,
+    WRONG,
     DataFacts,
     EpochDone,
     Proposed,
