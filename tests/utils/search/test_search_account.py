@@ -52,7 +52,7 @@ def test_a_trial_that_was_handed_out_again_counts_once() -> None:
         epoch(110.0, 1, 1, 2),  # of the worker that was lost: it comes too late
         epoch(250.0, 1, 0, 1, attempt=2),
         end(250.0, 1, 0, 1, attempt=2),
-        SearchEnd(300.0, "stopped", 1, 2),
+        SearchEnd(300.0, "deadline", 1, 2),
     ]
     account = account_of(records)
     assert account.operations == FIRST

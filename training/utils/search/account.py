@@ -17,6 +17,7 @@ from utils.numbers import rate
 from utils.parameters import MeasurementSettings
 from utils.search.events import (
     MOST_EVENTS,
+    OF_WORKERS,
     Epoch,
     SearchEnd,
     SearchRecord,
@@ -155,7 +156,7 @@ class Account:
             vars(self).update(vars(Account(record)))
         self.events += 1
         self.now_s = max(self.now_s, record.time_s)
-        if isinstance(record, (Worker, TrialStart, Epoch, TrialEnd)):
+        if isinstance(record, OF_WORKERS):
             self._hear_of(record)
         if isinstance(record, Worker):
             self._worker(record)

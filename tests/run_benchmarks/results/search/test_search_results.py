@@ -318,7 +318,7 @@ def test_no_chip_is_faster_than_its_peak_by_the_controllers_clock(tmp_path: Path
     begin = [*_workers(precision="bf16")[:3], trial(10.0, 1, 0, epochs=100)]
     begin[3] = replace(trial(10.0, 1, 0, epochs=100), training_operations=10**11)  # of an epoch's 1e14
     epochs = [epoch(10.0 + number / 1000, 1, 0, number, seconds=0.5) for number in range(1, 101)]
-    tail = [end(20.0, 1, 0, 100, 0.8), SearchEnd(20.0, "stopped", 1, 100)]
+    tail = [end(20.0, 1, 0, 100, 0.8), SearchEnd(20.0, "deadline", 1, 100)]
     failure = judged_search(tmp_path, [*begin, *epochs, *tail], **DEMO).failure
     assert failure is not None and "EPOCH: trial 1 is faster than the chips" in failure.message
 

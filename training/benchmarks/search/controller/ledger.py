@@ -15,17 +15,7 @@ import msgspec
 from benchmarks.search.controller.clock import SearchClock
 from utils.events import format_line
 from utils.search.account import Account
-from utils.search.events import (
-    MOST_BYTES,
-    MOST_EVENTS,
-    RECORDS,
-    Epoch,
-    SearchRecord,
-    TrialEnd,
-    TrialStart,
-    Worker,
-    event_of,
-)
+from utils.search.events import MOST_BYTES, MOST_EVENTS, OF_WORKERS, RECORDS, SearchRecord, event_of
 
 
 class Ledger:
@@ -76,7 +66,7 @@ class Ledger:
             self._connection.execute("RELEASE part")
         for record, share in self._told:
             self.account.take(record)
-            if isinstance(record, (Worker, TrialStart, Epoch, TrialEnd)):
+            if isinstance(record, OF_WORKERS):
                 self.spent[record.worker] += share
 
     def execute(self, statement: str, *values: Any) -> int:

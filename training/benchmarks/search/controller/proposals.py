@@ -19,10 +19,7 @@ from benchmarks.search.protocol import LARGEST_REPLY, WRONG, Evaluation, Evaluat
 
 PROMISED_S = 60.0  # a worker that was asked for a proposal and sends none by then is not waited for
 MOST_QUEUED = 8  # of one worker
-PAGE, PAGE_BYTES = (
-    4096,
-    LARGEST_REPLY // 4,
-)  # changes that are told at once, and the characters that end a page
+PAGE, PAGE_BYTES = 4096, LARGEST_REPLY // 4  # changes that are told at once, and what ends a page
 ASKS_PER_S = 100  # of all workers for the history, while nothing is wanted of them
 SHORTEST_PAUSE_S = 0.2
 
@@ -77,7 +74,6 @@ class Proposals:
             self.forget(worker)
         number = self.ledger.value("SELECT coalesce(max(proposal), 0) + 1 FROM proposals")
         unique = hashlib.sha256(facts.identity.encode()).hexdigest()
-        texts = encode(proposed).decode(), encode(facts).decode()
         told = Evaluation(
             number,
             None,
@@ -90,14 +86,8 @@ class Proposals:
         )
         statement = """INSERT INTO proposals (proposal, digest, proposed, facts, told, state, change, proposer)
             VALUES (?, ?, ?, ?, ?, 'queued', ?, ?) ON CONFLICT DO NOTHING"""
-        values = (
-            unique,
-            *texts,
-            encode(told).decode(),
-            self._change(),
-            worker,
-        )
-        return bool(self.ledger.execute(statement, number, *values))
+        texts = (encode(each).decode() for each in (proposed, facts, told))
+        return bool(self.ledger.execute(statement, number, unique, *texts, self._change(), worker))
 
     def history(self, worker: int, after: int, round_number: int) -> Evaluations:
         """What changed behind `after`, and whether this worker is to propose the next."""

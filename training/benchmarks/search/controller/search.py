@@ -6,7 +6,6 @@ import random
 import sqlite3
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import Literal
 
 import msgspec
 from msgspec import structs
@@ -39,7 +38,7 @@ from benchmarks.search.protocol import (
     TrialFailed,
     encode,
 )
-from utils.search.events import NO_MORE_TRIALS, STATE_FILE, SearchEnd, SearchResumed, SearchStart
+from utils.search.events import NO_MORE_TRIALS, STATE_FILE, EndReason, SearchEnd, SearchResumed, SearchStart
 from utils.text_files import one_line
 
 # Trials of a worker that fail one after the other, until it is done without: by its own doing, and whoever made them.
@@ -47,7 +46,6 @@ MOST_FAILURES, MOST_IN_A_ROW = 5, 20
 REQUESTS_PER_S, MOST_AT_ONCE = 50.0, 200.0  # of one worker
 TOO_MANY_EVENTS = "it has brought about more events than a worker may"
 OTHER = "set them as they were, or begin a new search"
-Reason = Literal["deadline", "trials", "stopped", "workers"]
 
 
 class Search:
@@ -64,7 +62,7 @@ class Search:
         self.proposals = Proposals(ledger, settings)
         self.trials = Trials(ledger, settings, self.proposals)
         self.sessions = Sessions(ledger, settings, self.trials)
-        self.over: Reason | None = None
+        self.over: EndReason | None = None
         self.untold: set[int] = set()
         self._deadline_s = settings.search_seconds
         self._allowances: dict[int, tuple[float, float]] = {}
@@ -108,7 +106,7 @@ class Search:
         self._deadline_s = self.settings.search_seconds + away_s
         self._tell_start(away_s, row["starts"] + 1)
         self.ledger.tell_again()
-        self.over = msgspec.convert(row["end_reason"], Reason | None)
+        self.over = msgspec.convert(row["end_reason"], EndReason | None)
         if row["starts"] and not self.over:
             self.ledger.tell(SearchResumed(now_s, row["seen_s"]))
 
@@ -125,7 +123,7 @@ class Search:
         if self.ledger.spent[request.worker] * (self.settings.workers + 1) > 1:
             return self._end_talkative(request.worker)
         if isinstance(request, Register):
-            is_live = self.sessions.register(request) == "live"
+            is_live = self.sessions.register(request)
             self._refuse_too_many(request.worker)
             return Settled(self.settings.heartbeat_s) if is_live else Over("left")
         session = self.sessions.of(request)
@@ -152,7 +150,7 @@ class Search:
         if not self.over and self.ledger.now_s >= self._deadline_s:
             self.end("deadline")
 
-    def end(self, reason: Reason) -> None:
+    def end(self, reason: EndReason) -> None:
         """End the search: whoever is there is told so with the next answer."""
         self.over = reason
         live = self.sessions.live()
