@@ -188,6 +188,7 @@ Texts = Annotated[tuple[Text, ...], Field(examples=['["...", "..."]'])]
 Flag = Annotated[StrictBool, Field(examples=["True"])]  # the text "False" would count as true in Python
 Count = Annotated[StrictInt, Field(ge=0, le=100, examples=["1"])]
 Whole = Annotated[StrictInt, Field(ge=1, examples=["1"])]
+CaseSize = Annotated[Whole, Field(le=999_999)]  # what a case's key can say has six digits
 Positive = Annotated[StrictFloat, Field(gt=0, allow_inf_nan=False, examples=["10"])]
 NotNegative = Annotated[StrictFloat, Field(ge=0, allow_inf_nan=False, examples=["10"])]
 # Times: above a year stands a slip, or more than the clocks and commands of some hosts take.
