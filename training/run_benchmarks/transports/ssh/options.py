@@ -168,7 +168,9 @@ class _ConfigFiles(SSHConfig):
         Raises:
             ValueError: others may write to one, or it cannot be read.
         """
-        if path != Path(SYSTEM_CONFIG):  # of the system's ssh checks what it includes, and not the file itself
+        if path != Path(
+            SYSTEM_CONFIG
+        ):  # of the system's ssh checks what it includes, and not the file itself
             _assert_ours(path)
         try:
             super().parse(path)
@@ -187,7 +189,9 @@ def _assert_ours(path: Path) -> None:
     """
     state = path.stat()
     if state.st_uid not in (0, os.getuid()) or state.st_mode & 0o022:
-        raise ValueError(f"{path} may be written by others: let it belong to you or root, and `chmod go-w {path}`")
+        raise ValueError(
+            f"{path} may be written by others: let it belong to you or root, and `chmod go-w {path}`"
+        )
 
 
 def _present(names: Any) -> list[str]:
