@@ -1,20 +1,17 @@
 """What the monitor of a node costs, and what it costs a training beside it.
 
-    .venv/bin/python benches/monitor.py [--seconds 60] [--pairs 30] [--no-training]
+    .venv/bin/python benches/monitor.py [--turns 5] [--seconds 20] [--pairs 30] [--no-training]
 
 As test.sh has set this machine up. The monitor samples every source that this machine has and eight GPUs of a STUB of
 NVIDIA's library, once and ten times a second, as a process of its own; what it takes to start is told apart. Beside it
 stand programs that are started for each sample, each with as many of grep, awk, sort and head behind it as public
-FlagPerf's monitors have, which do so every 5 s: mpstat (sysstat), free, an nvidia-smi (a STUB that asks eight GPUs for
-less than the real one) and ipmitool, which asks a simulated BMC (openipmi). A sample is all of it, once.
+FlagPerf's monitors have, and as they do every 5 s: mpstat (sysstat), free, an nvidia-smi (a STUB that asks eight GPUs
+for less than the real one) and ipmitool, which asks a simulated BMC (openipmi). A sample is all of it, once. What a
+machine takes for work that comes after a sleep changes by the hour, and hits both: so they are measured by turns, each
+at its own interval; of each the median of its turns, and of the turns' ratios too.
 
-Training: BERT's demo with two ranks as plain processes, and in it, pair by pair, ten seconds with the monitor and ten
-while it is stopped (SIGSTOP), each pair begun by the other side than the one before. The monitor is awake for some
-milliseconds at the beginning of each second of the monotonic clock, and sleeps for the rest of it. So what a window
-loses is by how much its steps at these moments take longer than its other steps: what else goes on on the machine
-changes by the second, hits both alike, and would tell ten times as much as the monitor if windows were compared by
-their samples/s. The slow-down of a pair is the share of its time that is lost with the monitor less that without; of
-the pairs the median, with its 95 % interval by bootstrap.
+The programs' time is with that of the loop which starts them. What a training beside the monitor loses is measured as
+monitor_slowdown.py says.
 """
 
 from __future__ import annotations
@@ -24,21 +21,18 @@ import json
 import os
 import resource
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import psutil
-from scipy import stats
+from monitor_slowdown import PATIENCE_S, WARM_UP_S, median_interval, slowdowns
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 TRAINING = CHECKOUT / "training"
@@ -46,18 +40,10 @@ sys.path[:0] = [str(CHECKOUT), str(TRAINING)]
 
 from run_benchmarks.results.table import aligned  # noqa: E402
 from tests.fakes.nvml import compile_smi, compile_stub  # noqa: E402
-from tests.run_benchmarks.e2e.harness import Bench  # noqa: E402
-from tests.run_benchmarks.e2e.setup import make_data  # noqa: E402
 from tests.run_benchmarks.meters.simulators import PASSWORD, USER, ipmi_bmc  # noqa: E402
-from utils.events import EventName, read_events  # noqa: E402
 
 GPUS, HOUR_S, MIB = 8, 3600, 2**20
-WARM_UP_S = 8.0  # imports and the inventory: once, whatever the round takes
-FORKED_SAMPLES, FORKED_EVERY_S = 10, 5
-CASE = "bert:pytorch:cpu:1:2:1"
-PATIENCE_S = 60.0
-WINDOW_S, FEWEST_STEPS = 10.0, 20
-AWAKE_MS = 50  # from a tick to the end of all that is done for it
+FORKED_EVERY_S = 5
 
 
 @dataclass(frozen=True)
@@ -76,11 +62,11 @@ class Cost:
         return self.core_share / self.hz
 
 
-def monitor_cost(hz: float, seconds: float, environment: dict[str, str]) -> Cost:
+def monitor_cost(python: str, hz: float, seconds: float, environment: dict[str, str]) -> Cost:
     """Of the monitor as a node runs it."""
     with tempfile.TemporaryDirectory() as folder:
         words = ("--log-dir", folder, "--vendor-dir", str(TRAINING / "nvidia"), "--interval", str(1 / hz))
-        with running([sys.executable, "-m", "utils.monitors", *words], environment) as process:
+        with running([python, "-m", "utils.monitors", *words], environment) as process:
             time.sleep(WARM_UP_S)
             begin, start_cpu_s, size = time.monotonic(), cpu_s(process), folder_bytes(folder)
             time.sleep(seconds)
@@ -112,21 +98,24 @@ def folder_bytes(folder: str) -> int:
     return sum(path.stat().st_size for path in Path(folder).iterdir())
 
 
-def forked_cost(pipelines: Sequence[str], environment: dict[str, str]) -> float:
-    """Processor time of a sample by programs that are started for it, s."""
-
-    def children_s() -> float:
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return usage.ru_utime + usage.ru_stime
-
-    begin = children_s()
-    for _ in range(FORKED_SAMPLES):
+def forked_cost(pipelines: Sequence[str], seconds: float, environment: dict[str, str]) -> float:
+    """Processor time of a sample by programs that are started for it at their interval, s."""
+    samples = max(1, round(seconds / FORKED_EVERY_S))
+    begin, begin_cpu_s = time.monotonic(), used_cpu_s()
+    for number in range(samples):
+        time.sleep(max(0.0, begin + number * FORKED_EVERY_S - time.monotonic()))
         for pipeline in pipelines:
             command = ["sh", "-c", pipeline]
             done = subprocess.run(command, env=environment, capture_output=True, timeout=PATIENCE_S)
             if not done.stdout:
                 sys.exit(f"{pipeline} printed nothing: {done.stderr.decode()}")
-    return (children_s() - begin) / FORKED_SAMPLES
+    return (used_cpu_s() - begin_cpu_s) / samples
+
+
+def used_cpu_s() -> float:
+    """Processor time of this process, which starts the programs, and of its children that have ended, s."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + usage.ru_utime + usage.ru_stime
 
 
 @contextmanager
@@ -148,80 +137,49 @@ def forked_pipelines(folder: Path) -> Iterator[dict[str, str]]:
         yield {name: pipeline for name, pipeline in pipelines.items() if name not in missing}
 
 
-def slowdowns(pairs: int, folder: Path) -> Iterator[float]:
-    """Of each pair, how much slower training was with the monitor: 0.01 is 1 %."""
-    with endless_training(folder) as (log, monitor):
-        for number in range(pairs):
-            lost = {}
-            for is_sampled in (True, False) if number % 2 else (False, True):
-                monitor.send_signal(signal.SIGCONT if is_sampled else signal.SIGSTOP)
-                begin_ms = time.time() * 1000
-                time.sleep(WINDOW_S)
-                lost[is_sampled] = lost_share(log, begin_ms)
-            monitor.send_signal(signal.SIGCONT)
-            print(f"pair {number + 1}: {lost[False]:.3%} lost without, {lost[True]:.3%} with", flush=True)
-            yield lost[True] - lost[False]
+@dataclass(frozen=True)
+class Turn:
+    """What each costs in one minute; `forked_s` is the processor time of a sample by programs."""
+
+    once_a_second: Cost
+    ten_times_a_second: Cost
+    forked_s: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times cheaper a sample of the monitor is, taken once a second."""
+        return self.forked_s / self.once_a_second.sample_cpu_s
 
 
-@contextmanager
-def endless_training(folder: Path) -> Iterator[tuple[Path, psutil.Process]]:
-    """A run that trains and is sampled: rank 0's log, and the node's monitor."""
-    bench = Bench(folder, ["localhost"], {})
-    endless = {"max_steps": 10**7, "decay_steps": 10**7, "target_mlm_accuracy": 0.99, "cpu_threads": 1}
-    bench.vendor_config("cpux1x2", {**endless, "eval_interval_samples": 10**9, "log_freq": 1})
-    bench.test(
-        CASES={CASE: str(make_data())},
-        RUNTIME="process",
-        PROCESS_PYTHON=sys.executable,
-        FLAGPERF_PATH_HOST=str(folder / "host"),
-    )
-    run = bench.start()
-    try:
-        bench.wait_for_log(run, "samples/s")
-        time.sleep(WARM_UP_S)
-        (log,) = (folder / "host").rglob("rank0.out.log")
-        (monitor,) = [each for each in psutil.process_iter() if is_monitor(each, log.parent)]
-        yield log, monitor
-    finally:
-        run.terminate()
-        run.communicate(timeout=PATIENCE_S)
+def turn(python: str, pipelines: Iterable[str], seconds: float, environment: dict[str, str]) -> Turn:
+    """Measure all, one after the other."""
+    costs = [monitor_cost(python, hz, seconds, environment) for hz in (1.0, 10.0)]
+    done = Turn(*costs, forked_cost([*pipelines], seconds, environment))
+    monitor_ms, forked_ms = done.once_a_second.sample_cpu_s * 1000, done.forked_s * 1000
+    print(f"a sample: monitor {monitor_ms:.2f} ms, programs {forked_ms:.2f} ms: {done.ratio:.1f}", flush=True)
+    return done
 
 
-def is_monitor(process: psutil.Process, folder: Path) -> bool:
-    """Whether it is the Python that samples into `folder`, and not what started that."""
-    with suppress(psutil.Error):
-        words = process.cmdline()
-        return words[1:3] == ["-m", "utils.monitors"] and str(folder) in words
-    return False
-
-
-def lost_share(log: Path, begin_ms: float) -> float:
-    """Of the time since then, what the steps at the monitor's ticks took longer than the others."""
-    ends = [
-        event.time_ms
-        for event in read_events(log)
-        if event.name == EventName.STEP_END and event.time_ms > begin_ms
-    ]
-    clock_ms = (time.time() - time.monotonic()) * 1000
-    steps: dict[bool, list[int]] = {True: [], False: []}
-    for begin, end in pairwise(ends):
-        steps[is_at_tick(begin - clock_ms, end - clock_ms)].append(end - begin)
-    if len(steps[False]) < FEWEST_STEPS:
-        sys.exit(f"{log}: {len(steps[False])} steps between ticks in {WINDOW_S:g} s: too few to compare with")
-    longer_ms = sum(steps[True]) - len(steps[True]) * statistics.mean(steps[False])
-    return longer_ms / (ends[-1] - ends[0])
-
-
-def is_at_tick(begin_ms: float, end_ms: float) -> bool:
-    """Whether a step was under way while the monitor took its samples; both by the monotonic clock."""
-    next_tick_ms = ((begin_ms - AWAKE_MS) // 1000 + 1) * 1000
-    return end_ms > next_tick_ms
-
-
-def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """The 95 % interval of the median."""
-    drawn = stats.bootstrap((values,), np.median, method="percentile", rng=np.random.default_rng(1))
-    return float(drawn.confidence_interval.low), float(drawn.confidence_interval.high)
+def cost_table(turns: Sequence[Turn], programs: str) -> str:
+    """Of the figures of all turns the medians."""
+    rows = [["", "of a core", "CPU s/h", "ms a sample", "to start, CPU s", "memory, MiB", "MiB/h"]]
+    for costs in zip(*((each.once_a_second, each.ten_times_a_second) for each in turns), strict=True):
+        share, sample_s, start_s, memory, written = (
+            statistics.median(getattr(cost, name) for cost in costs)
+            for name in ("core_share", "sample_cpu_s", "start_cpu_s", "memory_mib", "bytes_per_hour")
+        )
+        row = [
+            f"monitor, {costs[0].hz:g} Hz",
+            f"{share:.2%}",
+            f"{share * HOUR_S:.1f}",
+            f"{sample_s * 1000:.2f}",
+        ]
+        rows.append([*row, f"{start_s:.2f}", f"{memory:.0f}", f"{written / MIB:.1f}"])
+    forked_s = statistics.median(each.forked_s for each in turns)
+    share = forked_s / FORKED_EVERY_S
+    row = [f"{programs}, once in {FORKED_EVERY_S} s", f"{share:.2%}", f"{share * HOUR_S:.1f}"]
+    rows.append([*row, f"{forked_s * 1000:.2f}", "-", "-", "-"])
+    return aligned(rows)
 
 
 def main() -> None:
@@ -229,7 +187,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seconds", type=float, default=60, help="of sampling at each rate (60)")
+    parser.add_argument(
+        "--turns", type=int, default=5, help="of the monitor at each rate and the programs (5)"
+    )
+    parser.add_argument("--seconds", type=float, default=20, help="of sampling in each turn (20)")
+    parser.add_argument("--python", default=sys.executable, help="has psutil and nvidia-ml-py (this one)")
     parser.add_argument("--pairs", type=int, default=30, help="of windows in a training (30)")
     parser.add_argument("--no-training", action="store_true", help="leave the training out")
     options = parser.parse_args()
@@ -240,22 +202,16 @@ def main() -> None:
         path = f"{os.environ['PATH']}:/usr/sbin"
         environment = {**os.environ, **own, "STUB_NVML_DEVICES": str(GPUS), "PATH": path}
         os.environ["PATH"] = path
-        costs = [monitor_cost(hz, options.seconds, environment) for hz in (1.0, 10.0)]
         with forked_pipelines(folder) as pipelines:
-            forked_s, programs = forked_cost([*pipelines.values()], environment), ", ".join(pipelines)
-        rows = [["", "of a core", "CPU s/h", "ms a sample", "to start, CPU s", "memory, MiB", "MiB/h"]]
-        for cost in costs:
-            row = [f"monitor, {cost.hz:g} Hz", f"{cost.core_share:.2%}", f"{cost.core_share * HOUR_S:.1f}"]
-            row += [f"{cost.sample_cpu_s * 1000:.2f}", f"{cost.start_cpu_s:.2f}", f"{cost.memory_mib:.0f}"]
-            rows.append([*row, f"{cost.bytes_per_hour / MIB:.1f}"])
-        share = forked_s / FORKED_EVERY_S
-        row = [f"{programs}, once in {FORKED_EVERY_S} s", f"{share:.2%}", f"{share * HOUR_S:.1f}"]
-        rows.append([*row, f"{forked_s * 1000:.2f}", "-", "-", "-"])
-        print(aligned(rows), flush=True)
+            turns = [
+                turn(options.python, pipelines.values(), options.seconds, environment)
+                for _ in range(options.turns)
+            ]
+        print(cost_table(turns, ", ".join(pipelines)), flush=True)
         slower = [] if options.no_training else list(slowdowns(options.pairs, folder / "runs"))
     figures = {
-        "core_share_1hz": round(costs[0].core_share, 5),
-        "ratio_fork": round(forked_s / costs[0].sample_cpu_s, 1),
+        "core_share_1hz": round(statistics.median(each.once_a_second.core_share for each in turns), 5),
+        "ratio_fork": round(statistics.median(each.ratio for each in turns), 1),
         "slowdown": round(statistics.median(slower), 5) if slower else None,
         "slowdown_interval": [round(end, 5) for end in median_interval(slower)] if len(slower) > 1 else None,
     }
