@@ -204,8 +204,7 @@ EngineOptions = Annotated[tuple[str, ...], BeforeValidator(_shell_words), AfterV
 Command = Annotated[Texts, AfterValidator(check_command), Field(examples=['["nvidia-smi", "--list-gpus"]'])]
 # A path on the hosts or in the containers; the controller's `~` means nothing there.
 AbsolutePath = Annotated[Text, AfterValidator(_absolute), Field(examples=['"/data/flagperf"'])]
-# Empty for none.
-OptionalPath = Annotated[Text, AfterValidator(lambda path: _absolute(path) if path else "")]
+OptionalPath = Annotated[Text, AfterValidator(lambda path: _absolute(path) if path else "")]  # "": none
 # One component of a path: a vendor, a model, a framework.
 PathName = Annotated[
     Text, AfterValidator(_not_empty),
