@@ -90,7 +90,7 @@ def two_trials() -> list[SearchRecord]:
         end(210.0, 2, 1, 2, 0.9),
         epoch(410.0, 1, 0, 2, 0.8, seconds=300.0),
         end(410.0, 1, 0, 2, 0.8),
-        SearchEnd(410.0, "stopped", 2, 4),
+        SearchEnd(410.0, "deadline", 2, 4),
         worker(410.0, 0, "left", waited_s=10.0),
         worker(410.0, 1, "left", waited_s=210.0),
     ]

@@ -157,7 +157,7 @@ def done(trial: Trial, worker: int = 0, *, stopped: bool = False) -> TrialDone:
     return TrialDone(**who(worker), trial=trial.trial, attempt=trial.attempt, stopped=stopped)
 
 
-def failed(trial: Trial, worker: int = 0, reason: str = "out of memory") -> TrialFailed:
+def failed(trial: Trial, worker: int = 0, reason: str = "the loss is nan") -> TrialFailed:
     """Its end, as a failure."""
     return TrialFailed(**who(worker), trial=trial.trial, attempt=trial.attempt, reason=reason)
 

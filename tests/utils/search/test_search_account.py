@@ -18,7 +18,7 @@ from tests.search_log import (
     worker,
 )
 from utils.search.account import finished_values
-from utils.search.events import SearchEnd
+from utils.search.events import SearchEnd, SearchRecord, SearchResumed
 
 FIRST = TRAINING * BOTH + VALIDATION * FORWARD  # operations of an epoch of trial 1; trial 2 has twice as many
 
@@ -52,7 +52,7 @@ def test_a_trial_that_was_handed_out_again_counts_once() -> None:
         epoch(110.0, 1, 1, 2),  # of the worker that was lost: it comes too late
         epoch(250.0, 1, 0, 1, attempt=2),
         end(250.0, 1, 0, 1, attempt=2),
-        SearchEnd(300.0, "stopped", 1, 2),
+        SearchEnd(300.0, "deadline", 1, 2),
     ]
     account = account_of(records)
     assert account.operations == FIRST
@@ -60,6 +60,37 @@ def test_a_trial_that_was_handed_out_again_counts_once() -> None:
     assert (len(account.trials), account.ended["lost"], account.trials[1].state) == (1, 1, "done")
     # worker 0 is there for 300 s and works 100, worker 1 is there for 150 and works 140
     assert account.waiting() == pytest.approx(1 - 240 / 450)
+
+
+def taken_up() -> list[SearchRecord]:
+    """Both workers had a trial from 10 s on, and the controller was away twice: from 110 and, soon back, from 510 s."""
+    begun = [start(starts=3, away_s=780.0), *two_trials()[1:7], SearchResumed(500.0, 110.0)]
+    return [*begun, SearchResumed(900.0, 510.0)]
+
+
+def test_of_a_worker_that_went_with_a_controller_nothing_counts_behind_that() -> None:
+    records = [
+        *taken_up(),
+        end(905.0, 1, 0, 1, state="lost"),
+        worker(905.0, 0, "lost"),
+        worker(905.0, 0, session=2),
+        trial(915.0, 1, 0, attempt=2),
+        epoch(1005.0, 1, 0, 1, attempt=2),
+        end(1005.0, 1, 0, 1, state="cut_off", attempt=2),
+        end(1005.0, 2, 1, 1, state="cut_off"),
+        worker(1005.0, 0, "left"),
+        worker(1005.0, 1, "left"),
+        SearchEnd(1005.0, "deadline", 2, 3),
+    ]
+    # both there for 110 s, 10 of them without a trial; worker 0 again for 100 s, of which 10 without one
+    assert account_of(records).waiting() == pytest.approx(30 / 320)
+    assert account_of(taken_up()).waiting() == pytest.approx(20 / 220), "nor while nobody has come again"
+
+
+def test_a_worker_that_has_outlived_a_controller_was_there_meanwhile() -> None:
+    records = [*taken_up(), epoch(905.0, 2, 1, 2), worker(930.0, 0, "lost"), worker(1010.0, 1, "left")]
+    account = account_of([*records, SearchEnd(1010.0, "deadline", 2, 3)])
+    assert account.waiting() == pytest.approx(20 / (110 + 1010))
 
 
 def test_a_trial_that_was_not_lost_is_not_handed_out_again() -> None:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from benchmarks.search.protocol import (
     LARGEST_REPLY,
     TOKEN_FORM,
+    TOO_OFTEN,
     EpochDone,
     ProtocolError,
     Reply,
@@ -30,9 +31,6 @@ from utils.roles import ADDRESS, SESSION, START, WORKER
 GIVE_UP_S = 600.0  # without an answer: a controller that is started again is back long before
 ANSWER_S = 30.0  # for one answer
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
-TOO_OFTEN, UNAVAILABLE = 429, 503
-NOT_YOURS, UNREGISTERED = 409, 410
-HEADERS = {"Content-Type": "application/json"}
 
 
 class RequestRefusedError(FlagPerfError):
@@ -86,7 +84,7 @@ class Client:
     def __init__(self, place: Place, give_up_s: float = GIVE_UP_S) -> None:
         self._where = f"controller {place.host}:{place.port}"
         self._connection = HTTPConnection(place.host, place.port, timeout=ANSWER_S)
-        self._headers = {**HEADERS, "Authorization": f"Bearer {place.token}"}
+        self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {place.token}"}
         self._give_up_s = give_up_s
         self._closed = Event()
 
@@ -110,7 +108,7 @@ class Client:
                 if status == 200:
                     return reply_of(body)
                 reason = _reason(body)
-                if reason is not None and status not in (TOO_OFTEN, UNAVAILABLE):
+                if reason is not None and status != TOO_OFTEN:
                     raise RequestRefusedError(status, reason, self._where)
                 problem = reason or f"status {status}"
             if delayed_s > self._give_up_s:
@@ -126,20 +124,20 @@ class Client:
     def _post(self, body: bytes) -> tuple[int, bytes]:
         self._connection.request("POST", "/", body, self._headers)
         response = self._connection.getresponse()
-        answer = whole_answer(response, LARGEST_REPLY + 1)
-        if len(answer) > LARGEST_REPLY:
-            raise ProtocolError(f"an answer of more than {LARGEST_REPLY} bytes", where=self._where)
-        return response.status, answer
+        return response.status, whole_answer(response, LARGEST_REPLY)
 
 
 def whole_answer(response: HTTPResponse, most: int) -> bytes:
-    """An answer's body, or its first `most` bytes.
+    """An answer's body.
 
     Raises:
+        ProtocolError: it has more than `most` bytes.
         IncompleteRead: the controller was killed in the middle of it, of which `read` with a bound says nothing.
     """
-    answer = response.read(most)
-    if len(answer) < most and response.length:
+    answer = response.read(most + 1)
+    if len(answer) > most:
+        raise ProtocolError(f"an answer of more than {most} bytes")
+    if response.length:
         raise IncompleteRead(answer, response.length)
     return answer
 

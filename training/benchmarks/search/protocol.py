@@ -1,14 +1,7 @@
 """What workers and the controller of a search say to each other: JSON over HTTP, one message a request.
 
 A request is `POST /` with the worker's token (`Authorization: Bearer ...`) and one of `Request` as its body; the
-answer is 200 with one of `Reply`, or one of these with a `Refusal`:
-
-    401  the token is missing, or not that of this worker in this run
-    409  it is another's: the worker's number has a live session, or the trial was handed to somebody else
-    410  the session was taken for lost, or is not registered: register (again)
-    413  the body is longer than LARGEST_BODY
-    422  no message of this form, or one that contradicts what is known: the same again will not help
-    429  too many requests of one worker; 503: too many at once: try again later
+answer is 200 with one of `Reply`, or one of the statuses below with a `Refusal`.
 
 A request may be sent again where its answer was lost: what was taken stays taken, once. Every text, number and list is
 bounded, fields that are not named here are refused. Architectures and edits are passed on as the JSON that they are;
@@ -28,6 +21,15 @@ from utils.roles import MOST_RESTARTS
 from utils.search.events import LARGEST
 
 TOKEN_FORM = re.compile(r"[A-Za-z0-9._~-]{16,256}")
+
+# Statuses of what is refused.
+WITHOUT_TOKEN = 401  # the token is missing, or not that of this worker in this run
+THERE_ARE_NONE = 404  # weights: not any more, or children fail by them
+NOT_YOURS = 409  # the worker's number has a live session, or the trial was handed to somebody else
+UNREGISTERED = 410  # the session was taken for lost, or is not registered: register (again)
+TOO_LARGE = 413  # the body is longer than LARGEST_BODY
+WRONG = 422  # no message of this form, or one that contradicts what is known: the same again will not help
+TOO_OFTEN = 429  # too many requests of one worker: try again later
 
 LARGEST_BODY = 2**19  # bytes: an architecture of 2,000 layers has less than half of it
 LARGEST_REPLY = 2**25  # bytes
@@ -186,10 +188,8 @@ class Answer(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
 
 
 class Settled(Answer, frozen=True, tag="settled"):
-    """The session is registered. search names the search, seed is its own; heartbeat_s: the first is due within it."""
+    """The session is registered; heartbeat_s: the first is due within it."""
 
-    search: Hexadecimal
-    seed: Count
     heartbeat_s: Seconds
 
 

@@ -9,10 +9,11 @@ child whose parent's weights are not to be had begins with fresh ones.
 
 from __future__ import annotations
 
-from http.client import HTTPConnection, HTTPException, HTTPResponse
+from http.client import HTTPConnection, HTTPException
 
 from benchmarks.search.architecture import MOST_PARAMETERS
 from benchmarks.search.client import Place, whole_answer
+from benchmarks.search.protocol import THERE_ARE_NONE, ProtocolError
 from utils.errors import raised
 
 PATH = "/weights/"
@@ -47,11 +48,11 @@ class WeightExchange:
         for _ in range(TRIES):
             try:
                 status, answer = self._answer(method, f"{PATH}{trial}", data)
-            except (OSError, HTTPException) as error:
+            except (OSError, HTTPException, ProtocolError) as error:
                 status, answer = 0, raised(error).encode()
             if status in (200, 204):
                 return answer
-            if status == 404:
+            if status == THERE_ARE_NONE:
                 return None
             print(f"weights of trial {trial}: {method}: {status or answer.decode()}", flush=True)
         return None
@@ -61,13 +62,6 @@ class WeightExchange:
         try:
             connection.request(method, path, data, {"Authorization": f"Bearer {self._place.token}"})
             response = connection.getresponse()
-            return response.status, _bounded(response)
+            return response.status, whole_answer(response, LARGEST_WEIGHTS)
         finally:
             connection.close()
-
-
-def _bounded(response: HTTPResponse) -> bytes:
-    data = whole_answer(response, LARGEST_WEIGHTS + 1)
-    if len(data) > LARGEST_WEIGHTS:
-        raise HTTPException(f"an answer of more than {LARGEST_WEIGHTS} bytes")
-    return data

@@ -20,18 +20,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from threading import Event, Thread
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
-from benchmarks.search.client import (
-    GIVE_UP_S,
-    NOT_YOURS,
-    UNREGISTERED,
-    Client,
-    Place,
-    RequestRefusedError,
-)
+from benchmarks.search.client import GIVE_UP_S, Client, Place, RequestRefusedError
 from benchmarks.search.proposer_process import PROPOSER, Proposer
 from benchmarks.search.protocol import (
+    NOT_YOURS,
+    UNREGISTERED,
     Beat,
     DataFacts,
     EpochDone,
@@ -40,6 +35,7 @@ from benchmarks.search.protocol import (
     History,
     NextTrial,
     Over,
+    Precision,
     Propose,
     ProtocolError,
     Register,
@@ -86,7 +82,7 @@ class SearchWorker:
         place: Place,
         *,
         ranks: int,
-        precision: Literal["fp32", "tf32", "bf16", "fp16"],
+        precision: Precision,
         data: DataFacts,
         on_end: Callable[[int, str], None] = end_process,
         space: object,

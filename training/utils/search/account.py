@@ -17,14 +17,18 @@ from utils.numbers import rate
 from utils.parameters import MeasurementSettings
 from utils.search.events import (
     MOST_EVENTS,
+    OF_WORKERS,
     Epoch,
     SearchEnd,
     SearchRecord,
+    SearchResumed,
     SearchStart,
     TrialEnd,
     TrialStart,
     Worker,
 )
+
+_UNHEARD = ("lost", "left", "cut_off")  # how a worker or its trial may end without a word of that worker
 
 
 @dataclass
@@ -101,11 +105,15 @@ class Spans(list[Span]):
 
 @dataclass
 class OfWorker:
-    """A worker: what was heard of it last, when it was there, and when it worked on which trial."""
+    """A worker: what was heard of it last, when it was there, and when it worked on which trial.
+
+    silent_since_s: the end of the controller that heard of it last, where none has since.
+    """
 
     last: Worker
     there: Spans = field(default_factory=Spans)
     worked: Spans = field(default_factory=Spans)
+    silent_since_s: float | None = None
 
     @property
     def is_there(self) -> bool:
@@ -148,6 +156,8 @@ class Account:
             vars(self).update(vars(Account(record)))
         self.events += 1
         self.now_s = max(self.now_s, record.time_s)
+        if isinstance(record, OF_WORKERS):
+            self._hear_of(record)
         if isinstance(record, Worker):
             self._worker(record)
         elif isinstance(record, TrialStart):
@@ -156,14 +166,24 @@ class Account:
             self._epoch(record)
         elif isinstance(record, TrialEnd):
             self._trial_end(record)
+        elif isinstance(record, SearchResumed):
+            for worker in self.workers.values():
+                if worker.silent_since_s is None:
+                    worker.silent_since_s = record.seen_s
         elif isinstance(record, SearchEnd):
             self.end = record
+
+    def _hear_of(self, record: Worker | TrialStart | Epoch | TrialEnd) -> None:
+        """What its worker has brought about, and not its silence or the end of the search."""
+        worker = self.workers.get(record.worker)
+        if worker and not (isinstance(record, (Worker, TrialEnd)) and record.state in _UNHEARD):
+            worker.silent_since_s = None
 
     def _worker(self, record: Worker) -> None:
         worker = self.workers.setdefault(record.worker, OfWorker(record))
         worker.last = record
         if record.state in ("lost", "left"):
-            worker.there.end(self._until(record.time_s))
+            worker.there.end(self._until(record.time_s, worker))
         elif not worker.is_there:
             worker.there.append(Span(record.time_s))
 
@@ -202,11 +222,12 @@ class Account:
         if trial:
             trial.end = record
         if worker:
-            worker.worked.end(self._until(record.time_s), record.state)
+            worker.worked.end(self._until(record.time_s, worker), record.state)
 
-    def _until(self, time_s: float) -> float:
-        """A moment, or the end of the search where that came before."""
-        return min(time_s, self.end.time_s) if self.end else time_s
+    def _until(self, time_s: float, worker: OfWorker) -> float:
+        """A moment, or where that came before: the end of the search, or of what was heard of a worker."""
+        ends = (time_s, self.end.time_s if self.end else None, worker.silent_since_s)
+        return min(end_s for end_s in ends if end_s is not None)
 
     @property
     def best(self) -> Trial | None:
@@ -238,8 +259,8 @@ class Account:
     def waiting(self) -> float | None:
         """The share of the time in which chips were there that they had no trial, 0 to 1; None where none were."""
         there = worked = 0.0
-        now_s = self.end.time_s if self.end else self.now_s
         for worker in self.workers.values():
+            now_s = self._until(self.now_s, worker)
             there += worker.last.ranks * worker.there.seconds(now_s)
             worked += worker.last.ranks * worker.worked.seconds(now_s)
         return max(0.0, 1 - worked / there) if there else None

@@ -28,6 +28,7 @@ MOST_BYTES = 2**29  # of the lines that hold them
 LARGEST = 2**80  # of a number: the operations of a week on all chips that there are are fewer
 NO_MORE_TRIALS = "all trials are handed out"  # why a worker may leave in order before the end
 TrialState = Literal["done", "stopped", "failed", "lost", "cut_off"]
+EndReason = Literal["deadline", "trials", "workers"]
 TRIAL_STATES: tuple[str, ...] = get_args(TrialState)
 
 
@@ -35,6 +36,7 @@ class SearchEvent(str, Enum):
     """The names of a search's own events."""
 
     SEARCH_START = "SEARCH_START"
+    SEARCH_RESUMED = "SEARCH_RESUMED"
     WORKER = "WORKER"
     TRIAL_START = "TRIAL_START"
     EPOCH = "EPOCH"
@@ -86,6 +88,14 @@ class SearchStart(SearchRecord):
     max_trials: int | None
     epochs: tuple[int, ...]
     seed: int
+
+
+@dataclass(frozen=True)
+class SearchResumed(SearchRecord):
+    """A controller goes on. What stands before it is of earlier ones, the last of which was there until seen_s."""
+
+    event: ClassVar[SearchEvent] = SearchEvent.SEARCH_RESUMED
+    seen_s: float
 
 
 @dataclass(frozen=True)
@@ -189,13 +199,14 @@ class SearchEnd(SearchRecord):
     """
 
     event: ClassVar[SearchEvent] = SearchEvent.SEARCH_END
-    reason: Literal["deadline", "trials", "stopped", "workers"]
+    reason: EndReason
     trials: int
     epochs: int
 
 
-_KINDS = (SearchStart, Worker, TrialStart, Epoch, TrialEnd, SearchEnd)
+_KINDS = (SearchStart, SearchResumed, Worker, TrialStart, Epoch, TrialEnd, SearchEnd)
 RECORDS: Mapping[str, type[SearchRecord]] = {kind.event.value: kind for kind in _KINDS}
+OF_WORKERS = (Worker, TrialStart, Epoch, TrialEnd)  # each is of one worker
 
 
 def event_of(record: SearchRecord, time_ms: int) -> Event:

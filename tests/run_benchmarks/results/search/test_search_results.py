@@ -46,6 +46,7 @@ from utils.search.events import (
     Epoch,
     SearchEnd,
     SearchRecord,
+    SearchResumed,
     TrialStart,
     Worker,
 )
@@ -206,6 +207,8 @@ def _with(number: int, record: SearchRecord) -> Records:
         (_with(6, epoch(112.0, 7, 0, 1, 0.5)), "epoch 1 is of trial 7, attempt 1, which does not run there"),
         (_changed(2, data_digest="sha256:ee"), "worker 1 has other data than worker 0"),
         (_changed(12, waited_s=9999.0), "worker 0 has waited"),
+        (_with(5, SearchResumed(110.0, 100.0)), "no controller was there for 10 s of 0 s"),
+        (_with(5, SearchResumed(10.0, 100.0)), "no controller was there for -90 s of 0 s"),
         (_changed(4, trial=5), "trial 5, attempt 1, is behind 1 trials"),
         (_changed(4, parent=2), "trial 2 is made of trial 2, which was not handed out before"),
         (_changed(4, worker=7), "trial 2 goes to worker 7, which is not there or has another"),
@@ -315,7 +318,7 @@ def test_no_chip_is_faster_than_its_peak_by_the_controllers_clock(tmp_path: Path
     begin = [*_workers(precision="bf16")[:3], trial(10.0, 1, 0, epochs=100)]
     begin[3] = replace(trial(10.0, 1, 0, epochs=100), training_operations=10**11)  # of an epoch's 1e14
     epochs = [epoch(10.0 + number / 1000, 1, 0, number, seconds=0.5) for number in range(1, 101)]
-    tail = [end(20.0, 1, 0, 100, 0.8), SearchEnd(20.0, "stopped", 1, 100)]
+    tail = [end(20.0, 1, 0, 100, 0.8), SearchEnd(20.0, "deadline", 1, 100)]
     failure = judged_search(tmp_path, [*begin, *epochs, *tail], **DEMO).failure
     assert failure is not None and "EPOCH: trial 1 is faster than the chips" in failure.message
 

@@ -8,12 +8,12 @@ import msgspec
 
 from benchmarks.search.architecture import Architecture, as_json, parse
 from benchmarks.search.controller.proposals import Facts
-from benchmarks.search.controller.refusal import WRONG, RefuseError
+from benchmarks.search.controller.refusal import RefuseError
 from benchmarks.search.description import description_of
 from benchmarks.search.hyperparameters import Space, trained
 from benchmarks.search.morphism import Edit, apply
 from benchmarks.search.operations import operations_of
-from benchmarks.search.protocol import Proposed
+from benchmarks.search.protocol import WRONG, Proposed
 from utils.errors import FlagPerfError
 from utils.text_files import one_line
 

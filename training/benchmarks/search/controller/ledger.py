@@ -15,17 +15,7 @@ import msgspec
 from benchmarks.search.controller.clock import SearchClock
 from utils.events import format_line
 from utils.search.account import Account
-from utils.search.events import (
-    MOST_BYTES,
-    MOST_EVENTS,
-    RECORDS,
-    Epoch,
-    SearchRecord,
-    TrialEnd,
-    TrialStart,
-    Worker,
-    event_of,
-)
+from utils.search.events import MOST_BYTES, MOST_EVENTS, OF_WORKERS, RECORDS, SearchRecord, event_of
 
 
 class Ledger:
@@ -76,7 +66,7 @@ class Ledger:
             self._connection.execute("RELEASE part")
         for record, share in self._told:
             self.account.take(record)
-            if isinstance(record, (Worker, TrialStart, Epoch, TrialEnd)):
+            if isinstance(record, OF_WORKERS):
                 self.spent[record.worker] += share
 
     def execute(self, statement: str, *values: Any) -> int:
@@ -95,6 +85,10 @@ class Ledger:
     def value(self, query: str, *values: Any) -> Any:
         """The only value that a query gives."""
         return self._connection.execute(query, values).fetchone()[0]
+
+    def count_live(self) -> int:
+        """Workers that are there."""
+        return int(self.value("SELECT count(*) FROM sessions WHERE state = 'live'"))
 
     def tell(self, record: SearchRecord, *, keep: bool = True) -> None:
         """An event of now. Not kept are SEARCH_START, which each start has of its own, and an end that is not final."""

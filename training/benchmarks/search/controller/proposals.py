@@ -13,16 +13,13 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from benchmarks.search.controller.ledger import Ledger
-from benchmarks.search.controller.refusal import WRONG, RefuseError
+from benchmarks.search.controller.refusal import RefuseError
 from benchmarks.search.controller.settings import SearchSettings
-from benchmarks.search.protocol import LARGEST_REPLY, Evaluation, Evaluations, Proposed, Record, encode
+from benchmarks.search.protocol import LARGEST_REPLY, WRONG, Evaluation, Evaluations, Proposed, Record, encode
 
 PROMISED_S = 60.0  # a worker that was asked for a proposal and sends none by then is not waited for
 MOST_QUEUED = 8  # of one worker
-PAGE, PAGE_BYTES = (
-    4096,
-    LARGEST_REPLY // 4,
-)  # changes that are told at once, and the characters that end a page
+PAGE, PAGE_BYTES = 4096, LARGEST_REPLY // 4  # changes that are told at once, and what ends a page
 ASKS_PER_S = 100  # of all workers for the history, while nothing is wanted of them
 SHORTEST_PAUSE_S = 0.2
 
@@ -77,7 +74,6 @@ class Proposals:
             self.forget(worker)
         number = self.ledger.value("SELECT coalesce(max(proposal), 0) + 1 FROM proposals")
         unique = hashlib.sha256(facts.identity.encode()).hexdigest()
-        texts = encode(proposed).decode(), encode(facts).decode()
         told = Evaluation(
             number,
             None,
@@ -90,22 +86,15 @@ class Proposals:
         )
         statement = """INSERT INTO proposals (proposal, digest, proposed, facts, told, state, change, proposer)
             VALUES (?, ?, ?, ?, ?, 'queued', ?, ?) ON CONFLICT DO NOTHING"""
-        values = (
-            unique,
-            *texts,
-            encode(told).decode(),
-            self._change(),
-            worker,
-        )
-        return bool(self.ledger.execute(statement, number, *values))
+        texts = (encode(each).decode() for each in (proposed, facts, told))
+        return bool(self.ledger.execute(statement, number, unique, *texts, self._change(), worker))
 
     def history(self, worker: int, after: int, round_number: int) -> Evaluations:
         """What changed behind `after`, and whether this worker is to propose the next."""
         rows, is_last = self._page(after)
         page = Raw(f"[{','.join(row['told'] for row in rows)}]".encode())
         is_wanted = is_last and self._is_wanted(worker)
-        live = self.ledger.value("SELECT count(*) FROM sessions WHERE state = 'live'")
-        pause_s = max(SHORTEST_PAUSE_S, live / ASKS_PER_S) if is_last else 0.0
+        pause_s = max(SHORTEST_PAUSE_S, self.ledger.count_live() / ASKS_PER_S) if is_last else 0.0
         latest = rows[-1]["change"] if rows else after
         return Evaluations(page, latest, is_wanted, round_number, random.getrandbits(48), pause_s)
 
@@ -126,6 +115,10 @@ class Proposals:
         """A proposal was handed out, as this trial."""
         statement = "UPDATE proposals SET state = 'handed', trial = ? WHERE proposal = ?"
         self.ledger.execute(statement, trial, proposal)
+
+    def count_handed(self) -> int:
+        """Trials that were handed out; the last one's number."""
+        return int(self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals"))
 
     def ended(self, proposal: int, accuracy: float | None, *, is_again: bool) -> None:
         """What came of a proposal; `is_again`: it is to be handed out again."""
@@ -149,11 +142,9 @@ class Proposals:
         self.promised = {each: until for each, until in self.promised.items() if until > now_s}
         ahead = self.ledger.value("SELECT count(*) FROM proposals WHERE state = 'queued'")
         ahead += len(self.promised.keys() - {worker})
-        live = self.ledger.value("SELECT count(*) FROM sessions WHERE state = 'live'")
-        handed = self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals")
         most = self.settings.max_trials
         own = "SELECT count(*) FROM proposals WHERE state = 'queued' AND proposer = ?"
-        if ahead >= live or (most is not None and ahead + handed >= most):
+        if ahead >= self.ledger.count_live() or (most is not None and ahead + self.count_handed() >= most):
             return False
         if self.ledger.value(own, worker) >= MOST_QUEUED:
             return False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-THERE_ARE_NONE, NOT_YOURS, UNREGISTERED, WRONG, TOO_OFTEN = 404, 409, 410, 422, 429
-
 
 class RefuseError(Exception):
     """Answered with this status of the protocol, and the reason."""

@@ -6,7 +6,6 @@ import random
 import sqlite3
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import Literal
 
 import msgspec
 from msgspec import structs
@@ -15,11 +14,12 @@ from benchmarks.search.controller.clock import SearchClock
 from benchmarks.search.controller.database import REMEDY, StateError
 from benchmarks.search.controller.ledger import Ledger
 from benchmarks.search.controller.proposals import Facts, Proposals
-from benchmarks.search.controller.refusal import TOO_OFTEN, RefuseError
+from benchmarks.search.controller.refusal import RefuseError
 from benchmarks.search.controller.sessions import Sessions
 from benchmarks.search.controller.settings import SearchSettings
 from benchmarks.search.controller.trials import Trials
 from benchmarks.search.protocol import (
+    TOO_OFTEN,
     Beat,
     EpochDone,
     Heartbeat,
@@ -38,7 +38,7 @@ from benchmarks.search.protocol import (
     TrialFailed,
     encode,
 )
-from utils.search.events import NO_MORE_TRIALS, STATE_FILE, SearchEnd, SearchStart
+from utils.search.events import NO_MORE_TRIALS, STATE_FILE, EndReason, SearchEnd, SearchResumed, SearchStart
 from utils.text_files import one_line
 
 # Trials of a worker that fail one after the other, until it is done without: by its own doing, and whoever made them.
@@ -46,7 +46,6 @@ MOST_FAILURES, MOST_IN_A_ROW = 5, 20
 REQUESTS_PER_S, MOST_AT_ONCE = 50.0, 200.0  # of one worker
 TOO_MANY_EVENTS = "it has brought about more events than a worker may"
 OTHER = "set them as they were, or begin a new search"
-Reason = Literal["deadline", "trials", "stopped", "workers"]
 
 
 class Search:
@@ -63,7 +62,7 @@ class Search:
         self.proposals = Proposals(ledger, settings)
         self.trials = Trials(ledger, settings, self.proposals)
         self.sessions = Sessions(ledger, settings, self.trials)
-        self.over: Reason | None = None
+        self.over: EndReason | None = None
         self.untold: set[int] = set()
         self._deadline_s = settings.search_seconds
         self._allowances: dict[int, tuple[float, float]] = {}
@@ -107,7 +106,9 @@ class Search:
         self._deadline_s = self.settings.search_seconds + away_s
         self._tell_start(away_s, row["starts"] + 1)
         self.ledger.tell_again()
-        self.over = msgspec.convert(row["end_reason"], Reason | None)
+        self.over = msgspec.convert(row["end_reason"], EndReason | None)
+        if row["starts"] and not self.over:
+            self.ledger.tell(SearchResumed(now_s, row["seen_s"]))
 
     def answer(self, request: Request, facts: Facts | None = None) -> Reply:
         """The answer to a request; `facts` are of what it proposes.
@@ -122,13 +123,9 @@ class Search:
         if self.ledger.spent[request.worker] * (self.settings.workers + 1) > 1:
             return self._end_talkative(request.worker)
         if isinstance(request, Register):
-            is_live = self.sessions.register(request) == "live"
+            is_live = self.sessions.register(request)
             self._refuse_too_many(request.worker)
-            return (
-                Settled(self._name, self.settings.seed, self.settings.heartbeat_s)
-                if is_live
-                else Over("left")
-            )
+            return Settled(self.settings.heartbeat_s) if is_live else Over("left")
         session = self.sessions.of(request)
         self._refuse_too_many(request.worker)
         if session["state"] == "left":
@@ -144,9 +141,7 @@ class Search:
         self.sessions.lose_silent()
         if self.sessions.live():
             self._alone_since_s = self.ledger.now_s
-        handed = self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals")
-        is_open = self.ledger.value("SELECT count(*) FROM trials WHERE state = 'open'")
-        if self.settings.max_trials is not None and handed >= self.settings.max_trials and not is_open:
+        if self.trials.are_all_handed() and not self.trials.count_open():
             self.end("trials")
         elif self.ledger.now_s - self._alone_since_s > self.settings.alone_s:
             self.end("workers")
@@ -155,7 +150,7 @@ class Search:
         if not self.over and self.ledger.now_s >= self._deadline_s:
             self.end("deadline")
 
-    def end(self, reason: Reason) -> None:
+    def end(self, reason: EndReason) -> None:
         """End the search: whoever is there is told so with the next answer."""
         self.over = reason
         live = self.sessions.live()
@@ -165,9 +160,10 @@ class Search:
         is_final = reason != "workers"  # with hosts again another start goes on
         if is_final:
             self.ledger.execute("UPDATE search SET end_reason = ?", reason)
-        trials = self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals")
         epochs = self.ledger.value("SELECT count(*) FROM epochs")
-        self.ledger.tell(SearchEnd(self.ledger.now_s, reason, trials, epochs), keep=is_final)
+        self.ledger.tell(
+            SearchEnd(self.ledger.now_s, reason, self.proposals.count_handed(), epochs), keep=is_final
+        )
 
     def _answer(self, request: Request, session: sqlite3.Row, facts: Facts | None) -> Reply:
         worker = request.worker
@@ -220,8 +216,7 @@ class Search:
         """Whether one other has proposed all of them, whose doing it may be; of two nobody can say whose it is."""
         query = "SELECT proposer FROM proposals JOIN trials USING (proposal) WHERE trials.trial = ?"
         proposers = {row["proposer"] for trial in trials for row in self.ledger.rows(query, trial)}
-        live = self.ledger.value("SELECT count(*) FROM sessions WHERE state = 'live'")
-        return live > 2 and len(proposers) == 1 and proposers != {worker}
+        return self.ledger.count_live() > 2 and len(proposers) == 1 and proposers != {worker}
 
     def _is_its_own(self, trial: sqlite3.Row) -> bool:
         """Whether a failure speaks against the worker: of what one other made, only the first in a row does."""

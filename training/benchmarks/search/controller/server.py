@@ -15,12 +15,16 @@ import uvicorn
 
 from benchmarks.search.controller.connections import BACKLOG, Connections, PromptProtocol
 from benchmarks.search.controller.proposals import Facts
-from benchmarks.search.controller.refusal import WRONG, RefuseError
+from benchmarks.search.controller.refusal import RefuseError
 from benchmarks.search.controller.search import Search
+from benchmarks.search.controller.spoilt import refuse_spoilt
 from benchmarks.search.controller.turns import Turns
 from benchmarks.search.controller.weights import PARAMETERS, trial_of
 from benchmarks.search.protocol import (
     LARGEST_BODY,
+    TOO_LARGE,
+    WITHOUT_TOKEN,
+    WRONG,
     Propose,
     Proposed,
     ProtocolError,
@@ -38,7 +42,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 Check = Callable[[Proposed, Proposed | None], tuple[Proposed, Facts]]
-WITHOUT_TOKEN, TOO_LARGE, BROKEN = 401, 413, 500
+BROKEN = 500
 IDLE_S = 600  # a worker's connection is idle while it trains
 
 
@@ -103,12 +107,14 @@ class App:
 
         RefuseError also for those by which children fail.
         """
-        trial = trial_of(scope["path"])
+        trial, search = trial_of(scope["path"]), self._search
         if scope["method"] == "GET" and trial:
-            await self._turns.take(partial(self._search.trials.refuse_spoilt, trial))
+            await self._turns.take(
+                partial(refuse_spoilt, search.ledger.account, trial, search.settings.workers)
+            )
         if scope["method"] != "PUT" or trial is None:
             return scope
-        parameters = await self._turns.take(partial(self._search.trials.parameters_of, worker, trial))
+        parameters = await self._turns.take(partial(search.trials.parameters_of, worker, trial))
         return {**scope, PARAMETERS: parameters}
 
 

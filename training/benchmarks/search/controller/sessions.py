@@ -9,10 +9,10 @@ from typing import Literal
 import msgspec
 
 from benchmarks.search.controller.ledger import Ledger
-from benchmarks.search.controller.refusal import NOT_YOURS, UNREGISTERED, WRONG, RefuseError
+from benchmarks.search.controller.refusal import RefuseError
 from benchmarks.search.controller.settings import SearchSettings
 from benchmarks.search.controller.trials import Trials
-from benchmarks.search.protocol import DataFacts, Message, Register, encode
+from benchmarks.search.protocol import NOT_YOURS, UNREGISTERED, WRONG, DataFacts, Message, Register, encode
 from utils.figure_records import Peak
 from utils.search.events import Worker
 
@@ -30,8 +30,8 @@ class Sessions:
     heard: dict[int, float] = field(default_factory=dict)
     began_s: float = 0.0
 
-    def register(self, message: Register) -> str:
-        """Take a worker in; the state of its session, `live` or `left`.
+    def register(self, message: Register) -> bool:
+        """Take a worker in; False where its session has left.
 
         Raises:
             RefuseError: its number is another's, or it trains on something else than the others.
@@ -41,7 +41,7 @@ class Sessions:
         if latest and (latest["session"], latest["start"]) == (message.session, message.start):
             if latest["state"] == "lost":
                 self._change(latest, "live", "back")
-        elif latest and self._is_later(latest, message):
+        elif latest and latest["session"] == message.session and latest["start"] < message.start:
             if latest["state"] == "live":
                 self.end(latest, "lost", "it was started anew")
             self._join(message, latest["number"] + 1)
@@ -55,7 +55,7 @@ class Sessions:
             self._join(message, latest["number"] + 1 if latest else 1)
         self.heard[message.worker] = self.ledger.now_s
         session = self.latest_of(message.worker)
-        return str(session["state"]) if session else ""
+        return session is not None and session["state"] == "live"
 
     def of(self, message: Message) -> sqlite3.Row:
         """The session of who sent a message; it is heard of.
@@ -149,10 +149,6 @@ class Sessions:
     def _lives(self, session: sqlite3.Row) -> bool:
         """Whether it has been heard of since this start: an attempt that is made anew has workers of its own."""
         return session["state"] == "live" and session["worker"] in self.heard
-
-    @staticmethod
-    def _is_later(latest: sqlite3.Row, message: Register) -> bool:
-        return bool(latest["session"] == message.session and latest["start"] < message.start)
 
     def _change(
         self, session: sqlite3.Row, state: str, told: Literal["back", "lost", "left"], reason: str = ""

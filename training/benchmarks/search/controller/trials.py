@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass
-from itertools import takewhile
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -13,9 +12,11 @@ from msgspec.structs import replace
 from benchmarks.search.client import ANSWER_S
 from benchmarks.search.controller.ledger import Ledger
 from benchmarks.search.controller.proposals import Facts, Proposals
-from benchmarks.search.controller.refusal import NOT_YOURS, THERE_ARE_NONE, WRONG, RefuseError
+from benchmarks.search.controller.refusal import RefuseError
 from benchmarks.search.controller.settings import SearchSettings
 from benchmarks.search.protocol import (
+    NOT_YOURS,
+    WRONG,
     DataFacts,
     EpochDone,
     Proposed,
@@ -27,12 +28,10 @@ from benchmarks.search.protocol import (
     encode,
 )
 from utils.figure_records import Peak
-from utils.search.events import Epoch, TrialEnd, TrialStart
+from utils.search.events import Epoch, TrialEnd, TrialStart, TrialState
 from utils.search.limits import too_fast
 from utils.text_files import one_line
 
-# First children of a trial, or more, that all failed: it may be by the weights that they began with.
-SPOILT = 3
 MOST_ATTEMPTS = 3  # a trial that was lost so often may be what ends workers
 ASKS_PER_S = 200  # of all workers that wait for a trial
 SHORTEST_WAIT_S = 0.05
@@ -41,7 +40,6 @@ FASTER, ON_ITS_WAY_S = 0.01, 0.5
 # An epoch that ended so long before it was told of, beside what the worker says of that, is none. Its last try may have
 # lain here unread for ANSWER_S, of which the worker knows nothing.
 UNTOLD, UNTOLD_S = 0.1, 10.0 + ANSWER_S
-End = Literal["done", "stopped", "failed", "lost", "cut_off"]
 OfAttempt: TypeAlias = EpochDone | TrialDone | TrialFailed
 
 
@@ -67,11 +65,12 @@ class Trials:
         if trial is None:
             query = "SELECT * FROM proposals WHERE state = 'queued' ORDER BY trial IS NULL, proposal LIMIT 1"
             queued = self.ledger.row(query)
-            if (queued is None or queued["trial"] is None) and self._is_last_handed():
+            if (queued is None or queued["trial"] is None) and self.are_all_handed():
                 return None
             if queued is None:
-                return Wait(max(SHORTEST_WAIT_S, self._waiting() / ASKS_PER_S))
-            trial = self._hand(worker, queued)
+                return Wait(max(SHORTEST_WAIT_S, (self.ledger.count_live() - self.count_open()) / ASKS_PER_S))
+            self._hand(worker, queued)
+            return self.next_for(worker)
         self._answered(trial)
         proposed = self.ledger.value("SELECT proposed FROM proposals WHERE proposal = ?", trial["proposal"])
         return Trial(
@@ -108,25 +107,6 @@ class Trials:
             raise RefuseError(NOT_YOURS, f"trial {trial} is not this worker's")
         return msgspec.json.decode(row["facts"], type=Facts).parameters
 
-    def refuse_spoilt(self, trial: int) -> None:
-        """Let the children of a trial begin with fresh weights where its first ones all failed.
-
-        Raises:
-            RefuseError: they did, and not at one of several other workers alone, which may have been the reason.
-        """
-        workers = self._failed_first(trial)
-        if len(workers) >= SPOILT and len(set(workers)) >= min(2, self.settings.workers - 1):
-            raise RefuseError(THERE_ARE_NONE, f"the first children of trial {trial} have failed by them")
-
-    def _failed_first(self, trial: int) -> list[int]:
-        """At which workers, of those that are there yet, the first children of a trial failed, before one did not."""
-        account, ends = self.ledger.account, ("failed", "done", "stopped")
-        children = (each for each in account.trials.values() if each.start.parent == trial)
-        failed = takewhile(
-            lambda each: each.state == "failed", (each for each in children if each.state in ends)
-        )
-        return [each.start.worker for each in failed if account.workers[each.start.worker].is_there]
-
     def take_epoch(self, message: EpochDone, data: DataFacts, peak: Peak) -> Taken:
         """An epoch ended; `peak` is of the worker's chips.
 
@@ -157,7 +137,7 @@ class Trials:
         Raises:
             RefuseError: it is not this worker's, or has not had its epochs.
         """
-        state: End = "failed"
+        state: TrialState = "failed"
         if isinstance(message, TrialDone):
             state = "stopped" if message.stopped else "done"
         if self._state_of(message) == state:
@@ -169,7 +149,7 @@ class Trials:
         self.end(trial, state, one_line(message.reason) if isinstance(message, TrialFailed) else "")
         return Taken()
 
-    def end(self, trial: sqlite3.Row, state: End, reason: str = "") -> None:
+    def end(self, trial: sqlite3.Row, state: TrialState, reason: str = "") -> None:
         """End an attempt; a trial that was lost is queued again."""
         place = (trial["trial"], trial["attempt"])
         self.ledger.execute("UPDATE trials SET state = ? WHERE trial = ? AND attempt = ?", state, *place)
@@ -182,10 +162,10 @@ class Trials:
             )
         )
 
-    def _hand(self, worker: int, queued: sqlite3.Row) -> sqlite3.Row:
+    def _hand(self, worker: int, queued: sqlite3.Row) -> None:
         """A trial of this worker, made of a proposal."""
         ledger = self.ledger
-        number = queued["trial"] or ledger.value("SELECT coalesce(max(trial), 0) + 1 FROM proposals")
+        number = queued["trial"] or self.proposals.count_handed() + 1
         attempt = ledger.value("SELECT count(*) + 1 FROM trials WHERE trial = ?", number)
         round_number = self.round_of(worker)
         epochs = self.settings.epochs_of(round_number)
@@ -217,7 +197,6 @@ class Trials:
                 tuned=proposed.tuned,
             )
         )
-        return self.ledger.rows("SELECT * FROM trials WHERE worker = ? AND state = 'open'", worker)[0]
 
     def _refuse_too_fast(self, epoch: Epoch, peak: Peak) -> None:
         """As who judges the round would: of one such epoch none of the search would count."""
@@ -275,13 +254,14 @@ class Trials:
         statement = "UPDATE trials SET answered_s = ? WHERE trial = ? AND attempt = ?"
         self.ledger.execute(statement, self.ledger.now_s, trial["trial"], trial["attempt"])
 
-    def _is_last_handed(self) -> bool:
+    def are_all_handed(self) -> bool:
+        """Whether no new trial is to be handed out."""
         most = self.settings.max_trials
-        return most is not None and self.ledger.value("SELECT coalesce(max(trial), 0) FROM proposals") >= most
+        return most is not None and self.proposals.count_handed() >= most
 
-    def _waiting(self) -> int:
-        live = self.ledger.value("SELECT count(*) FROM sessions WHERE state = 'live'")
-        return int(live) - int(self.ledger.value("SELECT count(*) FROM trials WHERE state = 'open'"))
+    def count_open(self) -> int:
+        """Trials that are being trained."""
+        return int(self.ledger.value("SELECT count(*) FROM trials WHERE state = 'open'"))
 
 
 def _event_of(message: EpochDone, time_s: float) -> Epoch:

@@ -17,7 +17,7 @@ from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from benchmarks.search.architecture import MOST_PARAMETERS
-from benchmarks.search.protocol import HISTORY
+from benchmarks.search.protocol import HISTORY, THERE_ARE_NONE
 from benchmarks.search.weight_exchange import PATH, most_bytes
 
 ENDING, PARTIAL = ".safetensors", ".partial-"
@@ -56,7 +56,7 @@ class WeightStore:
     async def _response(self, request: Request) -> Response:
         trial = trial_of(request.url.path)
         if trial is None:
-            return Response("no trial's weights", 404)
+            return Response("no trial's weights", THERE_ARE_NONE)
         path = self._folder / f"{trial}{ENDING}"
         if request.method == "PUT":
             return await self._put(request, path)
@@ -66,7 +66,7 @@ class WeightStore:
         return (
             FileResponse(stored, media_type="application/octet-stream")
             if stored
-            else Response(status_code=404)
+            else Response(status_code=THERE_ARE_NONE)
         )
 
     def _stored(self, name: str) -> Path | None:

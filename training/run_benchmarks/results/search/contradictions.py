@@ -22,6 +22,7 @@ from utils.search.events import (
     Epoch,
     SearchEnd,
     SearchRecord,
+    SearchResumed,
     SearchStart,
     TrialEnd,
     TrialStart,
@@ -57,6 +58,7 @@ class _Course:
     peak: Peak
     start: SearchStart | None = None
     now_s: float = 0.0
+    away_s: float = 0.0
     workers: dict[int, Worker] = field(default_factory=dict)
     there: set[int] = field(default_factory=set)
     busy: dict[int, int] = field(default_factory=dict)
@@ -90,6 +92,12 @@ class _Course:
             by_plan = tuple(by_plan) if isinstance(by_plan, list) else by_plan
             if value != by_plan:
                 yield f"{name} is {value}, and by the plan {shortened(str(by_plan), LONGEST_TEXT)}"
+
+    def resumed(self, record: SearchResumed) -> Iterator[str]:
+        """Another controller goes on."""
+        self.away_s += record.time_s - record.seen_s
+        if self.start and not -SLACK_S <= self.away_s <= self.start.away_s + SLACK_S:
+            yield f"no controller was there for {shown(self.away_s)} s of {shown(self.start.away_s)} s"
 
     def worker(self, record: Worker) -> Iterator[str]:
         """One comes or goes."""
@@ -191,6 +199,7 @@ class _Course:
 
 _CHECKS: Mapping[type[SearchRecord], Callable[..., Iterator[str]]] = {
     SearchStart: _Course.begin,
+    SearchResumed: _Course.resumed,
     Worker: _Course.worker,
     TrialStart: _Course.trial_start,
     Epoch: _Course.epoch,
