@@ -14,6 +14,10 @@ BASE = {
     "eval_interval_steps": 10,
 }  # fmt: skip
 MEASURE = {"case_kind": "measure", "sizes": [1, 2]}
+SEARCH = {
+    **MEASURE, "search_seconds": 75, "max_trials": 0, "ranks_per_worker": 0, "epochs_by_round": (1, 2), "momentum": 0.9,
+    "batch_sizes": (32, 64), "precision": "fp16", "heartbeat_seconds": 2, "lost_after_seconds": 10,
+}  # fmt: skip
 
 
 def _resolved(
@@ -171,6 +175,32 @@ def test_a_case_that_measures_has_other_settings() -> None:
     with pytest.raises(ProblemsError, match="train_batch_size"):
         _resolved({"train_batch_size": 4}, base=MEASURE)
     assert _resolved().kind == "converge"
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        ({"search_seconds": 0}, "above 0"),
+        ({"max_trials": -1}, "at least 0"),
+        ({"ranks_per_worker": -1}, "at least 0"),
+        ({"epochs_by_round": ()}, "one whole number or more"),
+        ({"epochs_by_round": (15, 0)}, "at least 1"),
+        ({"batch_sizes": (448, 25.6)}, "one whole number or more"),
+        ({"momentum": 1.0}, "below 1"),
+        ({"precision": "fp8"}, "is nothing that pytorch on cuda computes in"),
+        ({"precision": "auto"}, "write 'fp32' or 'bf16' or 'fp16'"),
+        ({"lost_after_seconds": 2}, "is not above heartbeat_seconds, 2: every worker would be lost"),
+        ({"heartbeat_seconds": 10}, "lost_after_seconds"),
+    ],
+)
+def test_what_no_search_can_be_made_by_is_refused(layer: dict[str, Any], message: str) -> None:
+    base = Layer("_base.py", SEARCH)
+    assert resolve(base, framework="pytorch", device_type="cuda").case["max_trials"] == 0
+    with pytest.raises(ProblemsError) as error:
+        resolve(base, [Layer("vendor", layer)], framework="pytorch", device_type="cuda")
+    assert message in str(error.value) and len(error.value.problems) == 1
+    no_search = {name: value for name, value in {**SEARCH, **layer}.items() if name != "search_seconds"}
+    resolve(Layer("_base.py", no_search), framework="pytorch", device_type="cuda")
 
 
 def test_a_number_that_is_not_finite_is_refused_wherever_it_stands() -> None:

@@ -29,8 +29,6 @@ WORK = "work"
 # What the class of such a case may have besides, a literal: what its processes are. A controller runs beside the first
 # node's ranks, and decides when the round ends; the ranks are workers, and without one the round goes on.
 ROLES, SEARCH_ROLES = "roles", ("controller", "worker")
-# What the configuration of a case with roles says of its end, in seconds.
-SEARCH_SECONDS = "search_seconds"
 # The variable with the run's token, by which these processes know each other.
 ROLES_TOKEN = "FLAGPERF_SEARCH_TOKEN"  # noqa: S105 - a name
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -83,11 +84,11 @@ def test_the_number_of_processes_changes_nothing(images: Path, tmp_path: Path) -
 
 def test_the_middle_of_an_image_is_kept(tmp_path: Path) -> None:
     """Left and right of the square middle is another colour."""
-    for name in ("train", "val"):
-        (tmp_path / name / "only").mkdir(parents=True)
+    for name in ("train/one", "train/other", "val/one", "val/other"):
+        (tmp_path / name).mkdir(parents=True)
         pixels = np.zeros((16, 48, 3), np.uint8)
         pixels[:, 16:32] = (0, 200, 0)
-        Image.fromarray(pixels).save(tmp_path / name / "only" / "wide.png")
+        Image.fromarray(pixels).save(tmp_path / name / "wide.png")
     assert prepare(tmp_path, tmp_path / "data") == 0
     pixels, _ = load(tmp_path / "data" / "training")
     assert (pixels[0, :, 2:-2] == np.array([0, 200, 0])).all()
@@ -127,6 +128,14 @@ def test_sets_that_do_not_match_are_refused(
         path.unlink()
     assert prepare(images, tmp_path / "data") == 1
     assert why in capsys.readouterr().err
+
+
+def test_one_class_alone_is_refused(images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder in [*images.glob("*/n0*")]:
+        if folder.name != "n01_red":
+            shutil.rmtree(folder)
+    assert prepare(images, tmp_path / "data") == 1
+    assert "train/ has 1 folders, one a class; 2 to " in capsys.readouterr().err
 
 
 def test_what_is_not_as_made_is_named(

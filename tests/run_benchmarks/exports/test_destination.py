@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,24 @@ def test_a_name_that_is_another_files_is_refused_with_the_right_one(
     assert [path.name for path in tmp_path.iterdir()] == [right.upper()]
     with pytest.raises(FlagPerfError, match="is to be a folder"), new_folder(tmp_path / "tables.csv"):
         pass
+
+
+@pytest.mark.parametrize("new", [new_file, new_folder])
+def test_nothing_is_made_where_others_may_put_a_link_in_its_place(
+    new: Callable[[Path], AbstractContextManager[Path]], tmp_path: Path
+) -> None:
+    """What was written went through it, into any folder of the user's."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    with pytest.raises(FlagPerfError, match="everybody may put something else") as refused:
+        new(shared / "out").__enter__()
+    assert refused.value.where == str(shared)
+    assert refused.value.remedy == f"chmod o-w {shared}, or name another place"
+    shared.chmod(0o1777)  # as /tmp: what lies there is renamed by its owner alone
+    with new(shared / "out") as made:
+        made.touch()
+    assert [path.name for path in shared.iterdir()] == ["out"]
 
 
 def test_no_folder_is_made_on_the_way(tmp_path: Path) -> None:

@@ -273,6 +273,8 @@ CASE_ROWS_2022 = [
         "True", "a whole number"),
     in_2022("nothing to repeat", '"repeat": 3', '"repeat": 0', "test_conf.py:19",
         "TOY_DEMO_2X1['repeat']", "0", "at least 1"),
+    in_2022("more than can be", '"repeat": 3', '"repeat": 1000000', "test_conf.py:19",
+        "TOY_DEMO_2X1['repeat']", "1000000", "at most 999,999"),
     in_2022("config disagrees", '"nproc": 1', '"nproc": 4', "test_conf.py:18", "TOY_DEMO_2X1['config']",
         "'config_X1x2x1'", "config for 2x4"),
     in_2022("relative data", '"/mnt/data/toy"', '"toy"', "test_conf.py:23",

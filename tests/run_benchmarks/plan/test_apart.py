@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.plan import apart
 from run_benchmarks.plan.config_file import read_config_file, read_leniently
+from run_benchmarks.plan.printed import MOST_PRINTED
 from run_benchmarks.plan.problems import Problems
 from tests.run_benchmarks.plan.bad_rows import CONFIG
 from tests.run_benchmarks.plan.tree import Tree
@@ -168,6 +169,16 @@ def test_what_a_file_has_started_ends_with_it(
     eventually(lambda: not is_alive(int(pid.read_text())))
 
 
+def test_what_leaves_the_files_group_and_could_still_print_is_not_waited_for(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    text = starting(pid).replace("'60']", "'60'], start_new_session=True")
+    try:
+        assert read(tmp_path, f"{text}A = 1\n") == ({"A": 1}, [])
+        assert is_alive(int(pid.read_text()))
+    finally:
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
 def test_ctrl_c_at_the_terminal_ends_what_a_file_has_started(tmp_path: Path) -> None:
     """The terminal asks the tool's group alone."""
     pid = tmp_path / "pid"
@@ -242,7 +253,8 @@ def test_what_code_prints_is_no_part_of_the_output(tmp_path: Path, capfd: pytest
 @pytest.mark.parametrize(
     ("printing", "messages"),
     [
-        ("for _ in range(4000): print('x' * 1000)", ["OSError: [Errno 27] File too large"]),
+        ("while True: print('x' * 1000)", ["BrokenPipeError: [Errno 32] Broken pipe"]),
+        ("while True:\n    with suppress(OSError): print('x' * 1000)", ["was not done after 3 s"]),
         ("os.system('head -c 4000000 /dev/zero')", []),
     ],
 )
@@ -253,11 +265,12 @@ def test_what_code_prints_fills_no_log(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(apart, "MOST_BYTES", 2**20)
-    _, problems = read(tmp_path, f"import os\nprint('first')\n{printing}\n")
-    assert [problem.message.partition(": for")[0] for problem in problems] == messages
-    shown = capfd.readouterr().err
-    assert shown.startswith("first\n") and len(shown) < 2**20 + 1000
+    """Neither a file nor what reads a pipe behind the tool."""
+    monkeypatch.setattr(apart, "LIMIT_S", 3.0)
+    _, problems = read(tmp_path, f"import os\nfrom contextlib import suppress\nprint('first')\n{printing}\n")
+    assert [problem.message.partition(": while")[0] for problem in problems] == messages
+    shown, cut, _ = capfd.readouterr().err.partition(f"\n{tmp_path / 'conf.py'}: prints more than ")
+    assert shown.startswith("first\n") and len(shown) == MOST_PRINTED and cut
 
 
 def test_subclasses_of_plain_types_come_as_these_types(tmp_path: Path) -> None:

@@ -91,6 +91,18 @@ def test_the_roles_of_a_searchs_processes(tree: Tree) -> None:
     assert "is not what a case with work may say" in message and "('controller', 'worker')" in remedy
 
 
+def test_workers_that_do_not_come_out_even_with_a_hosts_processes(tree: Tree) -> None:
+    base = 'case_kind = "measure"\nsearch_seconds = 3600\nranks_per_worker = 0\n'
+    tree.write(f"{HOME}/config/_base.py", base)
+    tree.write(f"{HOME}/case.py", WORKS.format('("controller", "worker")'))
+    for ranks in (0, 1, 2):
+        tree.write("acme/toy-pytorch/config/config_X1x1x2.py", f"ranks_per_worker = {ranks}\n")
+        assert tree.load().cases
+    tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "ranks_per_worker = 4\n")
+    _, message, remedy = _only_problem(tree)
+    assert "does not divide the 2 processes of a host" in message and "0: one worker" in remedy
+
+
 def test_a_case_without_a_target(tree: Tree) -> None:
     tree.write(f"{HOME}/config/_base.py", BASE.replace("target_accuracy = 0.5\n", ""))
     where, message, remedy = _only_problem(tree)

@@ -487,6 +487,10 @@ def test_a_log_that_is_no_plain_file_is_told_of_and_not_read(
         ),
         ("RuntimeError: " + "x" * 1000, "RuntimeError: " + "x" * 286),
         ("rank 1 ended", "its last line: rank 1 ended"),
+        (
+            "controller: precision is 'fp8'\n    -> write 'fp16'",
+            "its last line: controller: precision is 'fp8'",
+        ),
     ],
     ids=[
         "events alone",
@@ -497,6 +501,7 @@ def test_a_log_that_is_no_plain_file_is_told_of_and_not_read(
         "what was raised",
         "a long one",
         "no error at all",
+        "what to do behind what is wrong",
     ],
 )
 def test_the_cause_is_a_line_of_the_evidence(evidence: str, cause: str) -> None:

@@ -419,6 +419,19 @@ def test_a_file_of_very_many_values_does_not_fill_the_memory(
     )
 
 
+@pytest.mark.parametrize("name", ["nnodes", "nproc", "repeat"])
+@pytest.mark.parametrize("number", [-1, 0, 10**6, pytest.param(10**400, id="no float")])
+def test_a_case_of_a_size_that_no_plan_can_have_is_left_out(folder: Path, name: str, number: int) -> None:
+    """With -1 its rounds were judged all the same; what no float holds was an error of the judge."""
+    path = folder / "plan.json"
+    plan = json.loads(path.read_text())
+    plan["cases"][0]["settings"][name] = number
+    path.write_text(json.dumps(plan))
+    loaded = load_run(folder)
+    assert any(note.startswith(f"{path}: cases[0]: settings.{name}: ") for note in loaded.notes), loaded.notes
+    assert [result.round for result in loaded.results] == [1, 2, 3]
+
+
 def test_logs_that_are_pipes_are_not_waited_for(folder: Path) -> None:
     (folder / "summary.json").unlink()
     node = folder / NAME / "round1"

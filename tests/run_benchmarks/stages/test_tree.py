@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import tracemalloc
 from pathlib import Path
 from typing import IO
 
@@ -40,6 +41,18 @@ def test_the_digest_names_the_content(training: Path) -> None:
     script.rename(script.with_name("install.sh"))
     digests.add(pack_tree(training).digest)
     assert len(digests) == 5
+
+
+def test_the_memory_holds_a_large_file_once(training: Path) -> None:
+    """A tree may have 512 MiB, nearly all in one file."""
+    (training / "benchmarks" / "large").write_bytes(bytes(2**24))
+    tree = pack_tree(training)
+    tracemalloc.start()
+    try:
+        assert tree.entries
+        assert tracemalloc.get_traced_memory()[1] < 2**22
+    finally:
+        tracemalloc.stop()
 
 
 def test_of_a_file_with_two_names_there_are_two_files(training: Path) -> None:

@@ -21,7 +21,7 @@ from run_benchmarks import host_log
 from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import AuthenticationError, HostKeyError, Transport, TransportError
-from run_benchmarks.transports.ssh import connect
+from run_benchmarks.transports.ssh import connect, options
 from run_benchmarks.transports.ssh.connect_errors import explain
 from run_benchmarks.transports.ssh.options import Address, resolve
 from tests.ports import free_port
@@ -311,6 +311,24 @@ def test_a_configuration_that_others_may_write_is_not_executed(
     assert not (tmp_path / "executed").exists()
     (sshd.home / ".ssh" / loose).chmod(0o644)
     assert answers(named("node1")) and (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize("include", ["Include {}", "Host another\n  Include {}"])
+def test_what_the_systems_configuration_includes_may_be_no_strangers(
+    sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, include: str
+) -> None:
+    """As of ssh, whichever host it is included for; of the system's file itself ssh does not ask whose it is."""
+    system, included = tmp_path / "ssh_config", tmp_path / "included"
+    system.write_text(include.format(included))
+    included.write_text(f'Match exec "touch {tmp_path}/executed"\n{alias(sshd)}')
+    system.chmod(0o666)
+    included.chmod(0o666)
+    monkeypatch.setattr(options, "SYSTEM_CONFIG", str(system))
+    with pytest.raises(TransportError, match=f"{included} may be written by others"):
+        answers(host_at(sshd))
+    assert not (tmp_path / "executed").exists()
+    included.chmod(0o644)
+    assert answers(host_at(sshd))
 
 
 @pytest.mark.parametrize("kept_out", ["# Include conf.d/cluster", "SendEnv Include conf.d/cluster"])

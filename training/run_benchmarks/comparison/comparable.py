@@ -8,9 +8,8 @@ from run_benchmarks.comparison.selecting import ComparedRound
 from run_benchmarks.results.folder import section
 from run_benchmarks.results.round_result import CONVERGE
 from run_benchmarks.results.rules import OPEN
-from utils.case_form import SEARCH_SECONDS
 from utils.numbers import number_in, shown
-from utils.parameters import TARGET
+from utils.parameters import SEARCH_SECONDS, TARGET
 from utils.text_files import shortened
 
 LONGEST = 200  # characters of a value in a reason

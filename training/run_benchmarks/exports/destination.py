@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from run_benchmarks.commands import RUN_PY
+from run_benchmarks.own_folder import check_place
 from utils.errors import FlagPerfError
 
 OF_FILES = (".tar.gz", ".tgz", ".zip", ".csv", ".html", ".json", ".md", ".txt", ".log")  # no folder's name
@@ -70,6 +72,7 @@ def _beside(path: Path) -> Iterator[Path]:
     if not path.parent.exists():
         message = f"there is no folder {path.parent}"
         raise FlagPerfError(message, where=str(path), remedy="make it, or name another place")
+    check_place(path.parent, "name another place", RUN_PY.parents[1])
     try:
         folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:100]}.", dir=path.parent))
         try:

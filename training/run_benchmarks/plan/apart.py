@@ -10,17 +10,17 @@ import ctypes
 import marshal
 import multiprocessing
 import os
-import resource
 import signal
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from run_benchmarks.plan.printed import Printed
 from utils.config_files import failure_in
 from utils.errors import FlagPerfError
 from utils.loading import code_name
@@ -50,14 +50,16 @@ def apart(work: Callable[[], Any], path: Path) -> Any:
     _refuse_endless(path)
     until = time.monotonic() + LIMIT_S + GRACE_S
     receiver, sender = _FORK.Pipe(duplex=False)
-    process = _FORK.Process(target=_work_and_end, args=(work, path, sender))
+    printed = Printed(path)
+    process = _FORK.Process(target=_work_and_end, args=(work, path, sender, printed))
     process.start()
     sender.close()
+    printed.writer.close()
     try:
-        size = int.from_bytes(_received(receiver, SIZE_BYTES, until, path), "big")
+        size = int.from_bytes(_received(receiver, printed, SIZE_BYTES, until), "big")
         if size > MOST_BYTES:
             raise ValueError(f"an answer of {size} bytes")
-        answer = _received(receiver, size, until, path)
+        answer = _received(receiver, printed, size, until)
         is_value, content = marshal.loads(answer)  # noqa: S302 - our own child wrote it
     except (EOFError, OSError, ValueError, TypeError) as error:  # no answer, or half of one
         process.join(GRACE_S)
@@ -69,6 +71,7 @@ def apart(work: Callable[[], Any], path: Path) -> Any:
                 os.killpg(process.pid, signal.SIGKILL)
         process.join()
         receiver.close()
+        printed.end()
     if is_value:
         return content
     message, where, remedy, endless = content
@@ -77,12 +80,19 @@ def apart(work: Callable[[], Any], path: Path) -> Any:
     raise FlagPerfError(message, where=where, remedy=remedy)
 
 
-def _received(receiver: Connection, count: int, until: float, path: Path) -> bytes:
+def _received(receiver: Connection, printed: Printed, count: int, until: float) -> bytes:
     """The next `count` bytes. Half an answer is waited for no longer than a whole one, which `recv_bytes` would."""
     content = bytearray()
     while len(content) < count:
-        if not receiver.poll(max(0.0, until - time.monotonic())):
-            raise _too_slow(str(path))
+        pipes = [receiver] if printed.reader.closed else [receiver, printed.reader]
+        left = until - time.monotonic()
+        ready = wait(pipes, left) if left > 0 else []
+        if not ready:
+            raise _too_slow(str(printed.path))
+        if printed.reader in ready:
+            printed.pass_on()
+        if receiver not in ready:
+            continue
         chunk = os.read(receiver.fileno(), min(count - len(content), 2**16))
         if not chunk:
             raise EOFError
@@ -122,7 +132,7 @@ def _encodable(text: str) -> str:
     return text
 
 
-def _work_and_end(work: Callable[[], Any], path: Path, sender: Connection) -> NoReturn:
+def _work_and_end(work: Callable[[], Any], path: Path, sender: Connection, printed: Printed) -> NoReturn:
     """Send what comes of `work` and end this process, which is the fork of one that has more to do."""
     with suppress(OSError, AttributeError):  # it hears nothing else where the code has blocked all signals
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -131,10 +141,7 @@ def _work_and_end(work: Callable[[], Any], path: Path, sender: Connection) -> No
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)  # an event loop's, which goes on in the other process
-    sys.stdout = sys.stderr  # what the code prints is no part of what was asked for
-    with suppress(OSError):
-        os.dup2(2, 1)
-    _bound_output()
+    printed.take_streams()
     signal.signal(signal.SIGALRM, lambda _, frame: _send(sender, _not_done(path, frame)))
     sys.meta_path.insert(0, _NothingEndless(Path(code_name(path)).parent))
     signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
@@ -145,13 +152,6 @@ def _work_and_end(work: Callable[[], Any], path: Path, sender: Connection) -> No
     except BaseException as error:  # the file's code may raise anything
         answer = _failed(error if isinstance(error, FlagPerfError) else _failure(path, error))
     _send(sender, answer)
-
-
-def _bound_output() -> None:
-    """Where what is printed goes to a file, let it grow by no more than MOST_BYTES."""
-    with suppress(OSError, ValueError):  # nothing is open, or less is allowed anyway
-        most, (_, hard) = os.fstat(2).st_size + MOST_BYTES, resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
 
 
 def _send(sender: Connection, answer: bytes) -> NoReturn:

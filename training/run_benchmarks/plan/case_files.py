@@ -24,10 +24,9 @@ from run_benchmarks.plan.records import (
 )
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.plan.requirement_lines import check_requirements
-from run_benchmarks.plan.time_limits import search_misfit
+from run_benchmarks.plan.search_limits import search_misfits
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
-from utils.case_form import SEARCH_SECONDS
 from utils.code_files import code_files
 from utils.config_files import config_name
 from utils.errors import FlagPerfError, closest
@@ -75,10 +74,10 @@ class CaseResolver:
         if parameters is None or len(self.problems.all) > before:
             return None
         hours = self.case.deadline_hours or self.run.case_deadline_hours
-        seconds = parameters.values.get(SEARCH_SECONDS)
-        misfit = search_misfit(seconds, hours, cluster.slurm) if roles else None
-        if misfit:
-            self._report(SEARCH_SECONDS, str(seconds), misfit.message, misfit.remedy)
+        misfits = [*search_misfits(parameters.values, self.case.nproc, hours, cluster.slurm)] if roles else []
+        for name, misfit in misfits:
+            self._report(name, str(parameters.values[name]), misfit.message, misfit.remedy)
+        if misfits:
             return None
         options, visible = chosen.container_options, chosen.visible_devices_env
         return CasePlan(

@@ -179,9 +179,9 @@ class CaseSettings:
         AfterValidator(lambda config: config.removesuffix(".py")),
         Field(examples=['"config_A100x1x8"']),
     ]
-    nnodes: values.Whole
-    nproc: values.Whole
-    repeat: values.Whole
+    nnodes: values.CaseSize
+    nproc: values.CaseSize
+    repeat: values.CaseSize
     data_dir_host: values.AbsolutePath
     data_dir_container: values.AbsolutePath
     deadline_hours: values.Hours | None = None

@@ -188,6 +188,7 @@ Texts = Annotated[tuple[Text, ...], Field(examples=['["...", "..."]'])]
 Flag = Annotated[StrictBool, Field(examples=["True"])]  # the text "False" would count as true in Python
 Count = Annotated[StrictInt, Field(ge=0, le=100, examples=["1"])]
 Whole = Annotated[StrictInt, Field(ge=1, examples=["1"])]
+CaseSize = Annotated[Whole, Field(le=999_999)]  # what a case's key can say has six digits
 Positive = Annotated[StrictFloat, Field(gt=0, allow_inf_nan=False, examples=["10"])]
 NotNegative = Annotated[StrictFloat, Field(ge=0, allow_inf_nan=False, examples=["10"])]
 # Times: above a year stands a slip, or more than the clocks and commands of some hosts take.
@@ -203,8 +204,7 @@ EngineOptions = Annotated[tuple[str, ...], BeforeValidator(_shell_words), AfterV
 Command = Annotated[Texts, AfterValidator(check_command), Field(examples=['["nvidia-smi", "--list-gpus"]'])]
 # A path on the hosts or in the containers; the controller's `~` means nothing there.
 AbsolutePath = Annotated[Text, AfterValidator(_absolute), Field(examples=['"/data/flagperf"'])]
-# Empty for none.
-OptionalPath = Annotated[Text, AfterValidator(lambda path: _absolute(path) if path else "")]
+OptionalPath = Annotated[Text, AfterValidator(lambda path: _absolute(path) if path else "")]  # "": none
 # One component of a path: a vendor, a model, a framework.
 PathName = Annotated[
     Text, AfterValidator(_not_empty),

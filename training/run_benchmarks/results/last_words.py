@@ -8,6 +8,7 @@ from pathlib import Path
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.names import home_of
 from run_benchmarks.plan.redact import redact_tokens
+from run_benchmarks.results.remedies import ARROW
 from run_benchmarks.results.symptoms import error_line_in, is_error, own_lines
 from utils.errors import FlagPerfError
 from utils.events import PREFIX
@@ -50,7 +51,8 @@ def cause_in(failure: Failure) -> str:
         return ""
     cause = error_line_in(failure.evidence)
     if not cause and failure.failure_class not in _KILLED:
-        words = [line for line in own_lines(failure.evidence) if any(map(str.isalnum, line))]
+        own = own_lines(failure.evidence)
+        words = [line for line in own if any(map(str.isalnum, line)) and not line.startswith(ARROW)]
         cause = next(reversed(words), "")
         if cause and failure.failure_class is FailureClass.RANK_FAILED:
             cause = f"{LAST_LINE}{cause}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from run_benchmarks.frameworks import FRAMEWORKS
+from run_benchmarks.plan import values
 from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.plan.case_files import DRIVER_SCRIPT
 from run_benchmarks.plan.energy_factors import EnergyFactors
@@ -22,9 +23,9 @@ class PlannedSettings:
 
     name: str
     framework: str
-    nnodes: int
-    nproc: int
-    repeat: int
+    nnodes: values.CaseSize
+    nproc: values.CaseSize
+    repeat: values.CaseSize
 
 
 @dataclass(frozen=True)

@@ -162,12 +162,12 @@ def _entries(archive: bytes) -> Iterator[str]:
         for member in tar:
             path = PurePosixPath(member.name)
             yield from (f"d ./{folder}" for folder in path.parents if folder.name)
-            content = tar.extractfile(member)
-            if content is None:
+            if not member.isfile():
                 yield f"d ./{path}"
                 continue
+            content = memoryview(archive)[member.offset_data : member.offset_data + member.size]  # no copy
             yield f"{'x' if member.mode & 0o100 else 'f'} ./{path}"
-            yield f"{hashlib.sha256(content.read()).hexdigest()}  ./{path}"
+            yield f"{hashlib.sha256(content).hexdigest()}  ./{path}"
 
 
 def _at_home(training_dir: Path, log_path: Path | None) -> set[Path]:

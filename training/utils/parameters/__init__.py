@@ -1,6 +1,7 @@
 """The parameters of a case: which there are, and the one check that the controller and every rank share."""
 
 from utils.parameters.resolution import KIND, TARGET, UNKNOWN, Configuration, Layer, resolve
+from utils.parameters.search import SEARCH_SECONDS
 from utils.parameters.settings import (
     AUTO,
     KINDS,
@@ -18,6 +19,7 @@ __all__ = [
     "KINDS",
     "PRECISIONS",
     "ROUND",
+    "SEARCH_SECONDS",
     "TARGET",
     "UNKNOWN",
     "Configuration",

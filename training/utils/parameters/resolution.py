@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import Field, asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import reduce
 from typing import Any
 
 from utils.errors import Problem, ProblemsError, nearest
+from utils.parameters.search import search_bounds, search_conflicts
 from utils.parameters.settings import (
     EVAL_INTERVALS,
     KINDS,
     ONLY_IN_FRAMEWORK,
     MeasurementSettings,
     TrainingSettings,
+    out_of_bounds,
     precisions_of,
     seed_of_round,
 )
@@ -147,6 +149,7 @@ class _Check:
         self.above = above
         self.settings = KINDS.get(str(base.values.get(KIND)), TrainingSettings)
         self.fields = {field.name: field for field in fields(self.settings)}
+        self.of_search = search_bounds(base.values)
         trains = self.settings is TrainingSettings
         self.targets = [name for name in base.values if trains and name.startswith(TARGET)]
         self.metric = self.targets[0].removeprefix(TARGET) if self.targets else ""
@@ -222,7 +225,7 @@ class _Check:
             elif value not in (values := self.only.get(name, (value,))):
                 listed = " or ".join(map(repr, values))
                 yield layer.problem(written, "is not what the case's framework has", f"write {listed}")
-            elif remedy := _out_of_bounds(value, self.fields.get(name)):
+            elif remedy := out_of_bounds(value, self.fields.get(name) or self.of_search.get(name)):
                 yield layer.problem(written, "cannot be had", remedy)
 
     def _type(self, name: str) -> str:
@@ -241,14 +244,16 @@ class _Check:
         defaults = asdict(self.settings())
         comparable = {**self.values, **{name: defaults[name] for name in unclear & defaults.keys()}}
         yield from self._precision_problems(comparable.get("precision"), layers)
-        for names, message, remedy in self.settings.conflicts(comparable):
+        of_search = search_conflicts(comparable) if self.of_search else ()
+        for names, message, remedy in (*self.settings.conflicts(comparable), *of_search):
             if not unclear & set(names):
                 layer = next((layer for layer in layers if names[0] in layer.values), self.base)
                 yield layer.problem(names[0], message, remedy)
 
     def _precision_problems(self, precision: Any, layers: Sequence[Layer]) -> Iterator[Problem]:
         """The one that is in force; what the case says may be meant for another device."""
-        if self.settings is TrainingSettings and precision not in self.precisions:
+        computes = self.settings is TrainingSettings or (self.of_search and precision is not None)
+        if computes and precision not in self.precisions:
             layer = next((layer for layer in layers if "precision" in layer.values), self.base)
             remedy = f"write {' or '.join(map(repr, self.precisions))}"
             yield layer.problem("precision", f"is nothing that {self.place} computes in", remedy)
@@ -269,22 +274,3 @@ def _is_finite(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_is_finite, value))
     return not isinstance(value, float) or math.isfinite(value)
-
-
-def _out_of_bounds(value: Any, setting: Field[Any] | None) -> str:
-    """What would be right for a value that its setting does not allow; empty for one that it does."""
-    if setting is None or value is None or not setting.metadata:
-        return ""
-    bounds = setting.metadata
-    or_none = ", or None" if str(setting.type).endswith("| None") else ""
-    if bounds["choices"] and value not in bounds["choices"]:
-        return f"choose one of {', '.join(bounds['choices'])}"
-    if bounds["at_least"] is not None and not value >= bounds["at_least"]:
-        return f"write a number of at least {bounds['at_least']:g}{or_none}"
-    if bounds["at_most"] is not None and not value <= bounds["at_most"]:
-        return f"write a number of at most {bounds['at_most']}{or_none}"
-    if bounds["below"] is not None and not value < bounds["below"]:
-        return f"write a number below {bounds['below']:g}{or_none}"
-    if bounds["above"] is not None and not value > bounds["above"]:
-        return f"write a number above {bounds['above']:g}{or_none}"
-    return ""

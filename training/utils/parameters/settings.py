@@ -6,8 +6,8 @@ its chip fast. A setting is one field here: its name, type, default and what it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import Field, dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -60,6 +60,34 @@ def setting(
     """A field with bounds, or with the values that it may have."""
     bounds = {"at_least": at_least, "at_most": at_most, "above": above, "below": below, "choices": choices}
     return field(default=default, metadata=bounds)
+
+
+def _wrong_member(values: Sequence[Any], setting: Field[Any]) -> str:
+    """What would be right for the whole numbers of a setting that has several; empty where all are."""
+    if not values or not all(type(each) is int for each in values):
+        return "write one whole number or more in parentheses, with a comma behind each: (1,)"
+    return next(filter(None, (out_of_bounds(each, setting) for each in values)), "")
+
+
+def out_of_bounds(value: Any, setting: Field[Any] | None) -> str:
+    """What would be right for a value that its setting does not allow; empty for one that it does."""
+    if setting is None or value is None or not setting.metadata:
+        return ""
+    if isinstance(value, (list, tuple)):
+        return _wrong_member(value, setting)
+    bounds = setting.metadata
+    or_none = ", or None" if str(setting.type).endswith("| None") else ""
+    if bounds["choices"] and value not in bounds["choices"]:
+        return f"choose one of {', '.join(bounds['choices'])}"
+    if bounds["at_least"] is not None and not value >= bounds["at_least"]:
+        return f"write a number of at least {bounds['at_least']:g}{or_none}"
+    if bounds["at_most"] is not None and not value <= bounds["at_most"]:
+        return f"write a number of at most {bounds['at_most']}{or_none}"
+    if bounds["below"] is not None and not value < bounds["below"]:
+        return f"write a number below {bounds['below']:g}{or_none}"
+    if bounds["above"] is not None and not value > bounds["above"]:
+        return f"write a number above {bounds['above']:g}{or_none}"
+    return ""
 
 
 size = partial(setting, at_least=1, at_most=MOST)

@@ -2,7 +2,10 @@
 
 import sys
 
-from benchmarks.bert.prepare.command import main
+from benchmarks.common.preparation.packages import packages_beside
+
+with packages_beside(__file__):
+    from benchmarks.bert.prepare.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -153,7 +153,9 @@ class Preparation(ABC, Generic[InputsT]):
         )
         action = parser.add_mutually_exclusive_group(required=self.source is not None)
         if self.demo is not None:
-            action.add_argument("--demo", action="store_true", help="the embedded text, at the demo's size")
+            action.add_argument(
+                "--demo", action="store_true", help="the demo's data, of its size: no input is needed"
+            )
         action.add_argument("--verify", type=Path, metavar="DIR", help="name every file that is not as made")
         if self.converts:
             action.add_argument(

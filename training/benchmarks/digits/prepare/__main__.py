@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from sklearn.datasets import load_digits
+from benchmarks.common.preparation.packages import packages_beside
 
-from benchmarks.common.preparation.command import Preparation
-from benchmarks.common.preparation.partial import Done, Facts, PartialDataset
-from benchmarks.common.preparation.recipe import RecipeParameters, parameter
-from benchmarks.common.preparation.workers import Workers
+with packages_beside(__file__):
+    import numpy as np
+    from sklearn.datasets import load_digits
+
+    from benchmarks.common.preparation.command import Preparation
+    from benchmarks.common.preparation.partial import Done, Facts, PartialDataset
+    from benchmarks.common.preparation.recipe import RecipeParameters, parameter
+    from benchmarks.common.preparation.workers import Workers
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from benchmarks.search.images import MOST_CLASSES
 from utils.errors import FlagPerfError
 from utils.manifest import sha256_of
 
+LEAST_CLASSES = 2  # where there is but one every answer is right
 SOURCES = ("train", "val")  # as ImageNet is unpacked: train/<class>/<image>, val/<class>/<image>
 
 
@@ -33,14 +34,15 @@ def class_names(images: Path) -> list[str]:
     """Of both sets, sorted: a label is a place in it.
 
     Raises:
-        FlagPerfError: there are none, too many, or the two sets have others.
+        FlagPerfError: there are fewer than two, too many, or the two sets have others.
     """
     train, val = ({path.name for path in _entries(images / name) if path.is_dir()} for name in SOURCES)
-    if not train or train != val or len(train) > MOST_CLASSES:
+    if train != val or not LEAST_CLASSES <= len(train) <= MOST_CLASSES:
         other = sorted(train ^ val)
         why = f"train/ and val/ differ in {len(other)} classes: {', '.join(other[:3])}" if other else ""
         raise FlagPerfError(
-            why or f"train/ has {len(train)} folders, one a class; 1 to {MOST_CLASSES} can be had",
+            why
+            or f"train/ has {len(train)} folders, one a class; {LEAST_CLASSES} to {MOST_CLASSES} can be had",
             where=str(images),
             remedy="give a folder with train/<class>/<image> and val/<class>/<image>, the same classes in both",
         )

@@ -13,9 +13,9 @@ from typing import Any
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.search.log import SearchLog
 from run_benchmarks.results.search.places import Places
-from utils.case_form import SEARCH_SECONDS
 from utils.figure_records import Peak
 from utils.numbers import number_in, shown
+from utils.parameters import SEARCH_SECONDS
 from utils.search.account import Trial, finished_values
 from utils.search.events import (
     LONGEST_TEXT,

@@ -16,9 +16,9 @@ from run_benchmarks.results.search.log import SearchLog, read_search
 from run_benchmarks.results.search.places import Places
 from run_benchmarks.results.search.record import BestTrial, SearchResult
 from run_benchmarks.results.search.rules import broken_rules, is_trial_run, remarks
-from utils.case_form import SEARCH_SECONDS
 from utils.events import Event, EventName
 from utils.figures import Figure, Peak
+from utils.parameters import SEARCH_SECONDS
 from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.search.account import Account, Trial
 from utils.search.events import CONTROLLER_LOG, Epoch, TrialStart

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from utils.case_form import SEARCH_SECONDS
 from utils.numbers import number_in, shown
+from utils.parameters import SEARCH_SECONDS
 from utils.search.account import Account, OfWorker
 from utils.search.events import NO_MORE_TRIALS
 
