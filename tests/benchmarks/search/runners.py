@@ -57,7 +57,7 @@ class Told:
 def runner_of(folder: Path, told: Told, **case: Any) -> tuple[TrialRunner, StringIO]:
     """A runner of one rank, and its events."""
     log, settings = StringIO(), {**SETTINGS, **case}
-    training = training_settings(settings, MeasurementSettings(cpu_threads=1), "cpu")
+    training = training_settings(settings, MeasurementSettings(cpu_threads=1))
     runner = TrialRunner(alone(), image_data(folder), training, settings, PerfLog(0, log))
     runner.controller = runner.weights = told
     return runner, log

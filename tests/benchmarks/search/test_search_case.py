@@ -30,11 +30,11 @@ def launch(data: Path, **overrides: Any) -> LaunchArguments:
 @pytest.mark.parametrize(
     ("overrides", "why"),
     [
-        ({"precision": "fp8"}, "precision is 'fp8', which is nothing that cpu computes in"),
+        ({"precision": "fp8"}, "precision = 'fp8': is nothing that pytorch on cpu computes in"),
         ({"image_size": 9}, "image_size is 9(.|\n)*of 8 x 8"),
         ({"start": "resnet18"}, "start is 'resnet18'(.|\n)*resnet50, small_resnet"),
-        ({"batch_sizes": ()}, "batch_sizes is "),
-        ({"batch_sizes": (64, 0)}, "batch_sizes is "),
+        ({"batch_sizes": ()}, "batch_sizes = "),
+        ({"batch_sizes": (64, 0)}, "batch_sizes = "),
         ({"most_parameters": 100}, "most_parameters is 100(.|\n)*the start has 8258"),
     ],
 )

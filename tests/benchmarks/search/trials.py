@@ -70,5 +70,5 @@ def plan(architecture: Architecture = SMALL, **changes: Any) -> TrialPlan:
 
 def training_of(folder: Path, engine: Engine[Any], wanted: TrialPlan, **case: Any) -> TrialTraining:
     """A trial with the case's own settings, but for `case`."""
-    settings = training_settings({**SETTINGS, **case}, MeasurementSettings(cpu_threads=1), "cpu")
+    settings = training_settings({**SETTINGS, **case}, MeasurementSettings(cpu_threads=1))
     return TrialTraining(wanted, image_data(folder), settings, engine)

@@ -28,13 +28,10 @@ def space_of(settings: Mapping[str, Any], facts: ImageFacts) -> Space:
         raise _wrong(f"start is {name!r}", f"choose one of {', '.join(STARTS)}")
     if not 0 < size <= min(facts.height, facts.width):
         raise _wrong(f"image_size is {size}", f"the stored images are of {facts.height} x {facts.width}")
-    batch_sizes = tuple(settings["batch_sizes"])
-    if not batch_sizes or not all(type(each) is int and each > 0 for each in batch_sizes):
-        raise _wrong(f"batch_sizes is {batch_sizes}", "give whole numbers above 0, the start's first")
     start = STARTS[name](Images(size, size, facts.channels), facts.classes, settings["start_width"])
     if start.parameters > settings["most_parameters"]:
         raise _wrong(f"most_parameters is {settings['most_parameters']}", f"the start has {start.parameters}")
-    return Space(start, batch_sizes, settings["most_parameters"])
+    return Space(start, tuple(settings["batch_sizes"]), settings["most_parameters"])
 
 
 def _wrong(message: str, remedy: str) -> FlagPerfError:

@@ -32,7 +32,7 @@ class Case:
         self.space = space_of(context.settings, self.facts)
         size, flips = context.settings["image_size"], context.settings["flips"]
         self.data = ImageData(context.data_dir, self.facts, size, flips, context.driver.seed)
-        self.training = training_settings(context.settings, context.driver, context.device.type)
+        self.training = training_settings(context.settings, context.driver)
 
     def work(self, engine: Engine[Any], perf_log: PerfLog) -> dict[str, Any]:
         """Train trials until the search is over; what FINISHED says of this worker."""

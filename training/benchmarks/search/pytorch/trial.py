@@ -21,24 +21,11 @@ from benchmarks.driver.schedules import schedule_of
 from benchmarks.search.architecture import Architecture
 from benchmarks.search.pytorch.data import ImageData, network_input
 from benchmarks.search.pytorch.network import build
-from utils.errors import FlagPerfError
-from utils.parameters import MeasurementSettings, TrainingSettings, precisions_of
+from utils.parameters import MeasurementSettings, TrainingSettings
 
 
-def training_settings(
-    case: Mapping[str, Any], driver: MeasurementSettings, device_type: str
-) -> TrainingSettings:
-    """The driver's settings of every trial, by the case's own.
-
-    Raises:
-        FlagPerfError: the device does not compute in the precision.
-    """
-    if case["precision"] not in (possible := precisions_of("pytorch", device_type)):
-        raise FlagPerfError(
-            f"precision is {case['precision']!r}, which is nothing that {device_type} computes in",
-            where="configuration",
-            remedy=f"write {' or '.join(map(repr, possible))}",
-        )
+def training_settings(case: Mapping[str, Any], driver: MeasurementSettings) -> TrainingSettings:
+    """The driver's settings of every trial, by the case's own."""
     return TrainingSettings(
         eval_batch_size=case["eval_batch_size"],
         seed=driver.seed,
