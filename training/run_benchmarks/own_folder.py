@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import pwd
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
-from run_benchmarks.names import JOURNAL, RUN_LOG
+from run_benchmarks.names import JOURNAL, RUN_LOG, RunId, new_run_id
 from utils.errors import FlagPerfError
 
 
@@ -87,6 +89,27 @@ def check_private(path: Path, remedy: str) -> None:
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise FlagPerfError("others may write there", where=str(path), remedy=remedy)
         check_writable(path, remedy)
+
+
+def make_run_folder(log_path: Path, code: Path) -> tuple[RunId, Path]:
+    """A new run and its own result folder; an existing one is never written into.
+
+    Args:
+        code: see `check_place`.
+
+    Raises:
+        FlagPerfError: since the configuration was checked another user has made a folder on the way.
+    """
+    while True:
+        run = new_run_id(datetime.now().astimezone())
+        folder = log_path / run.name
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            time.sleep(0.1)  # another run started in this second: the next one has another name
+        else:
+            check_place(folder, "give a folder of your own", code)
+            return run, folder
 
 
 def _own_group(status: os.stat_result) -> int:
