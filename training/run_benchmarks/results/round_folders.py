@@ -60,7 +60,7 @@ def _listed(folder: Path, run: Path, form: tuple[str, str], tell: Tell) -> list[
             if len(folders) > MOST_FOLDERS:
                 break
     # os.path: one that leads in a circle, or into what may not be looked into, is no error to it
-    for link in links:
+    for link in sorted(links):
         if os.path.isdir(link / inside):  # noqa: PTH112
             tell(FlagPerfError("is a link, which is not followed", where=str(link)))
     return sorted(folders)
