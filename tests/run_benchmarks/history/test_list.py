@@ -266,11 +266,10 @@ def test_an_index_that_another_user_may_have_made_is_neither_believed_nor_writte
     assert index.file.read_bytes() == before
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="to give a folder away takes root")
 def test_nothing_is_made_in_the_cache_of_another_user(log_path: Path) -> None:
     cache = log_path.parent / "cache"
     cache.mkdir()
-    if os.geteuid() != 0:
-        pytest.skip("to give a folder away takes root")
     os.chown(cache, 65534, 65534)
     again = Index(log_path)
     again.close()
