@@ -16,9 +16,7 @@ from utils.roles import worker_token
 FIRST_HEADER_S = 5.0  # until a connection has shown a worker's token
 WHOLE_REQUEST_S = 20.0  # from a connection's beginning, or a request's, to its end ...
 SLOWEST = 2**20  # ... unless so many bytes have come meanwhile
-LONGEST_HEAD = (
-    4096  # bytes: of a longer one, or of a body in chunks, a read could hold up all others for a second
-)
+LONGEST_HEAD = 4096  # bytes; of more, as of a body in chunks, a single read could take a second
 CONNECTIONS_OF_WORKER, STRANGERS = 5, 256
 BACKLOG = 256  # connections that are taken at once
 OTHER_FILES = 64 + 3 * BACKLOG  # those that are closed, until they are gone, too
