@@ -42,10 +42,14 @@ class PageProtocol(H11Protocol):
         """Take a request; one with a body, or that comes before the last one's answer, ends the connection."""
         for begin in range(0, len(data), PART):
             super().data_received(data[begin : begin + PART])
-            if self.flow.read_paused or (self.cycle is not None and self.cycle.more_body):
+            if self._is_no_browsers():
                 self.transport.abort()
             if self.transport.is_closing():
                 return
+
+    def _is_no_browsers(self) -> bool:
+        has_body = self.cycle is not None and self.cycle.more_body
+        return has_body or bool(self.flow.read_paused and self.conn.trailing_data[0])
 
     def send_400_response(self, msg: str) -> None:
         """Say nothing to what is no HTTP: an answer may have begun."""
