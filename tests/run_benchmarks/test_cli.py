@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks import follow, runner, verbs
+from run_benchmarks import follow, verbs
+from run_benchmarks.own_folder import make_run_folder
 from run_benchmarks.results.load import load_run
 from run_benchmarks.stages import collect
 from tests.ports import reserved_port
@@ -221,7 +222,7 @@ def test_options_may_stand_before_the_verb(run: WholeRun, tmp_path: Path, capsys
 
 
 def test_a_run_folder_of_the_same_second_is_not_written_into(tmp_path: Path) -> None:
-    folders = [runner.make_run_folder(tmp_path / "result")[1] for _ in range(2)]
+    folders = [make_run_folder(tmp_path / "result", tmp_path)[1] for _ in range(2)]
     assert folders[0] != folders[1]
     assert all(folder.is_dir() for folder in folders)
 

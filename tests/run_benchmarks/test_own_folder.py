@@ -10,7 +10,7 @@ import pytest
 
 from run_benchmarks import journal, verbs
 from run_benchmarks.interruption import REQUEST
-from run_benchmarks.own_folder import check_place
+from run_benchmarks.own_folder import check_place, make_run_folder
 from tests.run_benchmarks.written_run import write_run
 from utils.errors import FlagPerfError
 
@@ -103,6 +103,17 @@ def test_a_run_begins_only_where_nobody_else_can_put_a_link(
         check_place(path, "give another folder", CODE)
     assert error.value.where == str(folder) and "give another folder" in error.value.remedy
     check_place(path, "x", folder)  # whoever may change the code that runs need not change its results
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away, which only root can")
+def test_a_log_folder_that_another_user_has_made_since_the_check_is_refused(tmp_path: Path) -> None:
+    """In a folder like /tmp: it was there in time for the run, and a link stood in the run folder's place next."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    os.chown(folder, 65534, 65534)
+    with pytest.raises(FlagPerfError, match="belongs to the user 65534") as error:
+        make_run_folder(folder, CODE)
+    assert error.value.where == str(folder)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away, which only root can")

@@ -13,6 +13,7 @@ from run_benchmarks.results.round_result import RoundResult
 from tests.ports import free_port
 from tests.run_benchmarks.faults.test_resume import killed_after
 from tests.run_benchmarks.plan.tree import VENDOR
+from tests.run_benchmarks.stages.checked_host import prepare
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
 from tests.search_log import lines_of_search, two_trials
 from utils.case_form import ROLES_TOKEN
@@ -92,6 +93,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WholeRun:
     made.tree.write("benchmarks/toy/pytorch/case.py", CASE)
     made.tree.write("benchmarks/toy/pytorch/config/_base.py", BASE)
     made.tree.write("utils/roles.py", launcher())
+    prepare(tmp_path / "data")
     return made
 
 

@@ -20,6 +20,7 @@ from run_benchmarks.hosts import check_hosts
 from run_benchmarks.metrics.export import exported
 from run_benchmarks.names import RUN_LOG, RunId
 from run_benchmarks.output import NotPrintedError, output_width, put
+from run_benchmarks.own_folder import make_run_folder
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.plan_notes import notes_of
@@ -29,7 +30,7 @@ from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import results_text
 from run_benchmarks.resumption import Resumption
 from run_benchmarks.run_log import LOGGER, hidden_in_log, log_to_file
-from run_benchmarks.runner import make_run_folder, run_plan
+from run_benchmarks.runner import run_plan
 from run_benchmarks.session import CANCEL_GRACE_S
 from run_benchmarks.unforeseen import sentence_of, traceback_text
 from run_benchmarks.writing import PRIVATE
@@ -151,7 +152,7 @@ def _terminal_may_be_gone() -> Iterator[None]:
 def _open_run(plan: Plan, opened: ExitStack) -> tuple[RunId, Path]:
     """The run's result folder, with its log and its plan in it: the last step before a host is touched."""
     try:
-        run, folder = make_run_folder(plan.run.log_path)
+        run, folder = make_run_folder(plan.run.log_path, plan.training_dir)
         opened.enter_context(log_to_file(folder / RUN_LOG, plan.run.log_level))
         LOGGER.info(BANNER)
         LOGGER.info(f"run {run.name}; logs and results: {folder}")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import pwd
 import stat
+import time
+from datetime import datetime
 from pathlib import Path
 
-from run_benchmarks.names import JOURNAL, RUN_LOG
+from run_benchmarks.names import JOURNAL, RUN_LOG, RunId, new_run_id
 from utils.errors import FlagPerfError
 
 
@@ -62,6 +64,27 @@ def check_place(path: Path, remedy: str, code: Path) -> None:
             who, mode = ("its group", "g-w") if by_group else ("everybody", "o-w")
             message = f"{who} may put something else in the place of what is written there"
             raise FlagPerfError(message, where=str(each), remedy=f"chmod {mode} {each}, or {remedy}")
+
+
+def make_run_folder(log_path: Path, code: Path) -> tuple[RunId, Path]:
+    """A new run and its own result folder; an existing one is never written into.
+
+    Args:
+        code: see `check_place`.
+
+    Raises:
+        FlagPerfError: since the configuration was checked another user has made a folder on the way.
+    """
+    while True:
+        run = new_run_id(datetime.now().astimezone())
+        folder = log_path / run.name
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            time.sleep(0.1)  # another run started in this second: the next one has another name
+        else:
+            check_place(folder, "give a folder of your own", code)
+            return run, folder
 
 
 def _own_group(status: os.stat_result) -> int:

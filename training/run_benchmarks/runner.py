@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 from run_benchmarks.attempts import is_repeated, on_present_hosts, prepare_hosts, restore_spares, set_aside
@@ -19,7 +17,7 @@ from run_benchmarks.full_disk import FULL, is_full
 from run_benchmarks.health import check_standing_hosts, refusal_of, report_health
 from run_benchmarks.interruption import interruptible
 from run_benchmarks.leaving import leave, leave_once_more
-from run_benchmarks.names import RunId, new_run_id
+from run_benchmarks.names import RunId
 from run_benchmarks.origin import harness_of
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import CasePlan, Plan
@@ -46,18 +44,6 @@ from run_benchmarks.session import (
 from run_benchmarks.unforeseen import sentence_of, traceback_text
 
 CLOSE_TIMEOUT_S = 60.0
-
-
-def make_run_folder(log_path: Path) -> tuple[RunId, Path]:
-    """A new run and its own result folder; an existing one is never written into."""
-    while True:
-        run = new_run_id(datetime.now().astimezone())
-        folder = log_path / run.name
-        try:
-            folder.mkdir(parents=True)
-            return run, folder
-        except FileExistsError:
-            time.sleep(0.1)  # another run started in this second: the next one has another name
 
 
 async def run_plan(

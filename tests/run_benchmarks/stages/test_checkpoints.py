@@ -200,6 +200,41 @@ def test_what_is_in_the_place_of_a_rounds_folder_is_refused(saving: Site) -> Non
         made(saving, 2)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away, which only root can")
+@pytest.mark.parametrize("depth", [1, 2], ids=["run", "case"])
+def test_a_runs_folder_that_somebody_else_has_made_is_refused(continuing: Site, depth: int) -> None:
+    """Its owner could put a link into it whenever he likes, and so choose what a container's root writes to."""
+    save(continuing, "round1/step00000010.ckpt")
+    for uid in (RUN.uid, EARLIER):
+        planted = continuing.folder.joinpath("ck", *(uid, CASE)[:depth])
+        planted.mkdir(parents=True, exist_ok=True)
+        os.chown(planted, 65534, 65534)
+        with pytest.raises(
+            FlagPerfError, match=f"{planted} is a directory of nobody, and not a folder of root"
+        ):
+            made(continuing, 2)
+        os.chown(planted, 0, 0)
+    made(continuing, 2)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away, which only root can")
+def test_where_a_file_system_takes_root_for_nobody_what_belongs_to_nobody_is_ours(
+    saving: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAKE of NFS with root_squash: what this `mktemp` makes belongs to nobody, as all that root makes does there."""
+    tools = saving.folder / "tools"
+    tools.mkdir()
+    script = '#!/bin/sh\nfolder=$(/usr/bin/mktemp "$@") && chown nobody "$folder" && echo "$folder"\n'
+    (tools / "mktemp").write_text(script)
+    (tools / "mktemp").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    own, _ = made(saving)
+    for folder in (own.parents[1], own.parent):
+        os.chown(folder, 65534, 65534)
+    made(saving, 2)
+    assert {path.name for path in own.parents[2].iterdir()} == {RUN.uid}, "no probe is left"
+
+
 def test_no_folder_is_made_where_none_is_used(saving: Site) -> None:
     made(saving, rank=1)
     saving.tree.write("benchmarks/toy/pytorch/config/_base.py", BASE)

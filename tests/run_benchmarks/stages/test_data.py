@@ -24,6 +24,17 @@ def test_data_without_a_manifest(site: Site) -> None:
     assert_ok(site.check(data), f"{site.folder}/data (no manifest)")
 
 
+def test_images_that_were_not_prepared_are_no_data_of_a_search(site: Site) -> None:
+    roles = 'class Case:\n    roles = ("controller", "worker")\n    def work(self, engine, perf_log): ...\n'
+    site.tree.write("benchmarks/toy/pytorch/case.py", roles)
+    site.tree.write("benchmarks/toy/pytorch/config/_base.py", 'case_kind = "measure"\nsearch_seconds = 75\n')
+    site.tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "")
+    remedy = "prepare them into another folder, and name that one in test_conf.py; how is told by: cd "
+    assert_bad(site.check(data), Status.ERROR, "has no manifest.json that can be read", remedy)
+    prepare(site.folder / "data")
+    assert_ok(site.check(data), "2 files as in the manifest")
+
+
 def test_a_manifest_of_one_file_is_told_as_one(site: Site) -> None:
     prepare(site.folder / "data")
     folder = site.folder / "data"

@@ -210,9 +210,7 @@ class Wait(Answer, frozen=True, tag="wait"):
 
 
 class Taken(Answer, frozen=True, tag="taken"):
-    """It stands in the state now. accepted: False for a proposal that is there already."""
-
-    accepted: bool = True
+    """It stands in the state now; of a proposal: where it was asked for, and was not there before."""
 
 
 class Beat(Answer, frozen=True, tag="beat"):

@@ -10,7 +10,7 @@ from run_benchmarks.plan.continuation import OPTION, can_save, saves_checkpoints
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import QUICK_S, DoubtError, HostUse
-from run_benchmarks.stages.run_folder import GO_BELOW, MAKE_OPEN_FOLDER, REMOVE_FOLDERS
+from run_benchmarks.stages.run_folder import MAKE_OPEN_FOLDER, OWN_FOLDERS, REMOVE_FOLDERS
 from run_benchmarks.stages.work_folder import MAKE, SEE_FOLDER, guard_argv
 from run_benchmarks.transports.base import Transport, checked
 from utils.checkpoints import CHECKPOINT_PATTERN
@@ -29,10 +29,12 @@ LIST_NEWEST = f'for case do for round in "$case"/*/; do {_NEWEST}'
 LIST_ALL = f'for case in "$1"/*; do for round in "$case"/*/; do timeout 2 {_NEWEST}'
 # $0: CHECKPOINT_PATH; $1, $2: below it this round's folder and the earlier round's, or nothing. Both are mounted, so
 # both must be there. A run's folder is closed to others: a container's root may leave a program that makes them root.
+# Where others have folders too it must be this run's own, or what is mounted is theirs to choose.
 # $3: `may_be_there` where an earlier attempt at this round may have made its folder.
 MAKE_FOLDERS = (
-    'umask 077; [ -z "$2" ] || mkdir -p -m 0755 "$0/$2" || exit; [ "$1" ] || exit 0; '
-    f'[ -z "$3" ] || ! [ -d "$0/$1" ] || {{ {GO_BELOW}exit 0; }}; {MAKE_OPEN_FOLDER}'
+    f'{OWN_FOLDERS}umask 077; [ -z "$2" ] || {{ own "${{2%/*}}"; [ -e "$0/$2" ] || mkdir -m 0755 "$0/$2" || exit; '
+    'own "$2"; }; [ "$1" ] || exit 0; [ -z "$3" ] || ! [ -d "$0/$1" ] || { own "$1"; exit 0; }; '
+    f"{MAKE_OPEN_FOLDER}"
 )
 
 
@@ -91,7 +93,8 @@ async def make_checkpoint_folders(transport: Transport, plan: Plan, run: RunId, 
         raise FlagPerfError(
             f"CHECKPOINT_PATH = {path}: the round's folder was not made: {made.last_lines(1)}",
             where=transport.host,
-            remedy="let the ssh user write there and in the earlier run's folder, or name another one",
+            remedy="let the ssh user write there; a run's folder is that user's own: move away what somebody else has "
+            "made in its place, or name another folder",
         )
 
 

@@ -39,7 +39,7 @@ class DataAlteredError(FlagPerfError):
 
 
 async def data(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
-    """Every case's data directory exists; where it has a manifest, each file is the one noted there.
+    """Every case's data directory exists, with the files of its manifest, where it has one; a search needs one.
 
     A container gets it read-only with all that is mounted below it.
 
@@ -51,7 +51,8 @@ async def data(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
     details, messages, errors = [], [], []
     for folder, cases in sorted(users.items()):
         try:
-            details.append(await _usable(plan, use, folder, _how_made(plan, cases, folder)))
+            how_made, if_raw = _how_made(plan, cases, folder), _if_raw(plan, cases)
+            details.append(await _usable(plan, use, folder, how_made, if_raw))
         except FlagPerfError as error:
             names = ", ".join(case.settings.name for case in cases)
             messages.append(f"{error.message} ({names})")
@@ -75,9 +76,19 @@ def _how_made(plan: Plan, cases: Sequence[CasePlan], folder: str) -> str:
     )
 
 
-async def _usable(plan: Plan, use: HostUse, folder: str, how_made: str) -> str:
+def _if_raw(plan: Plan, cases: Sequence[CasePlan]) -> str:
+    """What to do about data without a manifest, from which a search knows its images; empty where no case does."""
+    models = dict.fromkeys(Path(case.files.case_dir).parent.name for case in cases if case.roles)
+    return "; ".join(
+        "prepare them into another folder, and name that one in test_conf.py; how is told by: "
+        f"{preparation_help(plan.training_dir, model)}"
+        for model in models
+    )
+
+
+async def _usable(plan: Plan, use: HostUse, folder: str, how_made: str, if_raw: str) -> str:
     """The data, and what is mounted below them: asked at the same moment, over ssh they share a session."""
-    looks: list[Awaitable[object]] = [_data_in(use, work_folder(plan.run), folder, how_made)]
+    looks: list[Awaitable[object]] = [_data_in(use, work_folder(plan.run), folder, how_made, if_raw)]
     if plan.run.uses_images:
         mounts = [Mount(folder, DATA_INSIDE)]
         engine = engine_of(plan.run.container_engine) if plan.run.uses_engine else None
@@ -87,7 +98,7 @@ async def _usable(plan: Plan, use: HostUse, folder: str, how_made: str) -> str:
     return str(ends[0])
 
 
-async def _data_in(use: HostUse, work: str, folder: str, how_made: str) -> str:
+async def _data_in(use: HostUse, work: str, folder: str, how_made: str, if_raw: str) -> str:
     transport = use.transport
     argv = ["cat", f"{folder}/{manifests.MANIFEST_NAME}"]
     is_there, text = await asyncio.gather(
@@ -97,6 +108,9 @@ async def _data_in(use: HostUse, work: str, folder: str, how_made: str) -> str:
     if not is_there.ok:
         remedy = f"put the data there on {transport.host}, or correct the data directory in test_conf.py"
         raise FlagPerfError(f"{folder} does not exist", remedy=remedy + how_made)
+    if not text.ok and if_raw:
+        message = f"{folder} has no {manifests.MANIFEST_NAME} that can be read: these are no prepared data"
+        raise FlagPerfError(message, remedy=if_raw)
     if not text.ok:
         return f"{folder} (no manifest)"
     where = f"{transport.host}:{folder}/{manifests.MANIFEST_NAME}"

@@ -43,7 +43,9 @@ async def master_port(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
         end = f"end that on {host}, or set another MASTER_PORT in cluster_conf.py{ask}"
         raise kind(
             f"{port} is in use{by}" + (f": {named(runs)} runs there" if runs else ""),
-            remedy=f"wait until that run is over, or end it: {ends}" if runs else end,
+            remedy=f"wait until that run is over, or end it (one of another checkout: by the run.py there): {ends}"
+            if runs
+            else end,
         )
     return str(port)
 

@@ -19,13 +19,24 @@ GO_BELOW = (
     'cd -P -- "$0" && at=$PWD/$1 && cd -P -- "./$1" && [ "$PWD" = "$at" ] '
     '|| { echo "$0/$1 is not the folder that was made there" >&2; exit 3; }; '
 )
+# `own PATH` makes the folders of a relative PATH below $0, and refuses a link, and what somebody else has made: what is
+# ours stays so, as long as nobody else may rename in the folder above it. On a file system that takes the ssh user
+# for another (NFS with root_squash), ours are those that belong to whom a new one does.
+OWN_FOLDERS = (
+    'new_owner() { probe=$(mktemp -d "$0/.owner-XXXXXX") && stat -c %u "$probe"; rmdir "$probe"; }; '
+    'is_ours() { [ -d "$1" ] && [ ! -L "$1" ] && '
+    '{ [ -O "$1" ] || [ "$(stat -c %u "$1")" = "$(new_owner)" ]; }; }; '
+    'refuse() { [ ! -L "$1" ] || { echo "$1 is a link" >&2; exit 3; }; '
+    'echo "$1 is $(stat -c "a %F of %U" "$1"), and not a folder of $(id -un)" >&2; exit 3; }; '
+    'own() { at=$0; rest=$1/; while [ "$rest" ]; do at=$at/${rest%%/*}; rest=${rest#*/}; '
+    '[ -d "$at" ] || [ -L "$at" ] || mkdir -p "$at" || exit; is_ours "$at" || refuse "$at"; done; }; '
+)
 # $0: a folder; $1: one below it, to be made. The last one must be new: what lies in it already is not this round's. All
 # may write to it, as the root of a container that may not pass over permissions is another user than the ssh user; a
 # folder above it is closed to everybody else.
 MAKE_OPEN_FOLDER = (
-    'at=$0; rest=$1; while [ "$at" != "$0/$1" ]; do at=$at/${rest%%/*}; rest=${rest#*/}; '
-    '[ ! -L "$at" ] || { echo "$at is a link" >&2; exit 3; }; done; '
-    'mkdir -p "${at%/*}" && mkdir -m 0777 "$at"'
+    f'{OWN_FOLDERS}mkdir -p "$0" && own "${{1%/*}}" && {{ [ ! -L "$0/$1" ] || refuse "$0/$1"; }} && '
+    'mkdir -m 0777 "$0/$1"'
 )
 # $1: the run's folder; then folders in it. Only those and what is empty then are removed.
 REMOVE_FOLDERS = (

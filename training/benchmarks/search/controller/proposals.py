@@ -63,14 +63,14 @@ class Proposals:
         """Whether one of this worker's would be taken."""
         return worker in self.asked
 
-    def take(self, worker: int | None, proposed: Proposed, facts: Facts) -> bool:
+    def take(self, worker: int | None, proposed: Proposed, facts: Facts) -> None:
         """Put a worker's, or the controller's own (None), into the queue.
 
-        False where it is there already, or was, or where the worker was not asked for one.
+        Nothing is done where it is there already, or was, or where the worker was not asked for one.
         """
         if worker is not None:
             if worker not in self.asked:
-                return False
+                return
             self.forget(worker)
         number = self.ledger.value("SELECT coalesce(max(proposal), 0) + 1 FROM proposals")
         unique = hashlib.sha256(facts.identity.encode()).hexdigest()
@@ -87,7 +87,7 @@ class Proposals:
         statement = """INSERT INTO proposals (proposal, digest, proposed, facts, told, state, change, proposer)
             VALUES (?, ?, ?, ?, ?, 'queued', ?, ?) ON CONFLICT DO NOTHING"""
         texts = (encode(each).decode() for each in (proposed, facts, told))
-        return bool(self.ledger.execute(statement, number, unique, *texts, self._change(), worker))
+        self.ledger.execute(statement, number, unique, *texts, self._change(), worker)
 
     def history(self, worker: int, after: int, round_number: int) -> Evaluations:
         """What changed behind `after`, and whether this worker is to propose the next."""

@@ -68,7 +68,6 @@ class Search:
         self._allowances: dict[int, tuple[float, float]] = {}
         self._blamed: dict[int, set[int]] = {}
         self._alone_since_s = 0.0
-        self._name = ""
 
     def start(self) -> None:
         """Begin, or go on with what the state has; all that happened before is told again.
@@ -102,9 +101,8 @@ class Search:
             "UPDATE search SET starts = starts + 1, away_s = ?, seen_s = ?, boot = ?, zero_s = ?",
             *(away_s, now_s, clock.boot, clock.zero_s),
         )
-        self._name = msgspec.convert(row["name"], Hexadecimal)
         self._deadline_s = self.settings.search_seconds + away_s
-        self._tell_start(away_s, row["starts"] + 1)
+        self._tell_start(msgspec.convert(row["name"], Hexadecimal), away_s, row["starts"] + 1)
         self.ledger.tell_again()
         self.over = msgspec.convert(row["end_reason"], EndReason | None)
         if row["starts"] and not self.over:
@@ -185,7 +183,9 @@ class Search:
                     worker, request.after, self.trials.round_of(worker) + is_training
                 )
             case Propose():
-                return Taken(facts is not None and self.proposals.take(worker, request.proposed, facts))
+                if facts:
+                    self.proposals.take(worker, request.proposed, facts)
+                return Taken()
             case _:
                 raise AssertionError(request)
 
@@ -270,11 +270,11 @@ class Search:
             f"{name} was {before[name]}, and is {now[name]}" for name in now if before[name] != now[name]
         )
 
-    def _tell_start(self, away_s: float, starts: int) -> None:
+    def _tell_start(self, name: str, away_s: float, starts: int) -> None:
         settings = self.settings
         record = SearchStart(
             time_s=self.ledger.now_s,
-            search=self._name,
+            search=name,
             starts=starts,
             away_s=away_s,
             workers=settings.workers,
