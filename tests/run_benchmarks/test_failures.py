@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 
 from run_benchmarks.failures import failure_on, interrupted
+from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.results.remedies import remedy_of
 from run_benchmarks.stages.image import DistributionError, ImagesDifferError
-from run_benchmarks.transports.base import LONGEST_LINE, CommandError, Completed, TransportError
+from run_benchmarks.transports.base import (
+    HELD_BYTES,
+    LONGEST_LINE,
+    CommandError,
+    Completed,
+    TransportError,
+)
 from utils.errors import FlagPerfError
 from utils.records import FailureClass, Stage, Verdict
 
@@ -56,6 +63,25 @@ def test_lines_of_a_host_are_cut_before_they_are_searched_for_secrets() -> None:
     assert len(error.message) < 3 * LONGEST_LINE
     evidence = failure_on("h1", Stage.LAUNCH, error).evidence
     assert "a token=***" in evidence and "xxx" not in evidence
+
+
+SECRET = "s3cr3t-index-password-0123456789"
+
+
+@pytest.mark.parametrize(
+    "completed",
+    [
+        Completed("h1", ("pip",), 1, "", f"pip: {'x ' * (LONGEST_LINE // 2 - 10)}{SECRET} and more"),
+        Completed("h1", ("pip",), 1, f"{SECRET[7:]} is refused by pip:", "", is_cut=True),
+        Completed("h1", ("pip",), 1, "pip:", f"{SECRET[7:]} {'x' * HELD_BYTES}\n is refused by pip:"),
+    ],
+    ids=["line", "output", "errors"],
+)
+def test_of_a_secret_where_a_hosts_words_are_cut_nothing_is_shown(completed: Completed) -> None:
+    failure = failure_on("h1", Stage.IMAGE, CommandError(completed))
+    shown = Secrets(held=frozenset({SECRET})).hide_in(failure).evidence
+    assert "pip:" in shown
+    assert not any(SECRET[at : at + 5] in shown for at in range(len(SECRET) - 5))
 
 
 @pytest.mark.parametrize(

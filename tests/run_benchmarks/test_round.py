@@ -21,7 +21,7 @@ from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import FOLLOWED_EVENTS, LABEL_RUN
 from run_benchmarks.neighbours import look_for_neighbours, watch_for_neighbours
 from run_benchmarks.plan.secrets import Secrets
-from run_benchmarks.results.last_words import LONGEST_LINE
+from run_benchmarks.results.last_words import LONGEST_CAUSE, LONGEST_LINE
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.round_state import RoundState, judged
 from run_benchmarks.runtimes.base import Unit, UnitState
@@ -397,6 +397,19 @@ def test_a_secret_where_a_long_line_of_evidence_is_cut_is_hidden_before(tmp_path
     assert result.failure is not None
     assert result.failure.evidence.startswith(f"{begin}*** no ")
     assert "sesame" not in (tmp_path / "result.json").read_text()
+
+
+def test_a_secret_where_a_line_is_cut_for_the_message_is_hidden_before(tmp_path: Path) -> None:
+    case = make_case(["h1"])
+    node = tmp_path / "h1_noderank0"
+    node.mkdir()
+    begin = "ValueError: ".ljust(LONGEST_CAUSE - 8, "-")
+    (node / "start_pytorch_task.log").write_text(f"{begin}open sesame, and no other words\n")
+    seen = observed(case, outcome=Outcome({0: Ended(1, 1.0)}, False, {}))
+    result = conclude(case, seen, tmp_path, Secrets(held=frozenset({"open sesame, and"})))
+    assert result.failure is not None
+    assert f"{begin}*** no" in result.failure.message
+    assert "open" not in result.failure.message
 
 
 def test_what_the_controller_saw_stands_beside_the_result(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def start_meters(session: Session, state: RoundState) -> None:
             meters[path] = (meter, interval_s)
             _note_gap(path, host, state)
     try:
-        state.meters = MeterReadings(meters, _hears(session, state))
+        state.meters = MeterReadings(meters, _hears(session, state), plan.secrets.hide)
     except (OSError, RuntimeError) as error:  # no room, no more threads: it is missing, and the round goes on
         state.warn(f"no power is read from outside the nodes: {error}")
 

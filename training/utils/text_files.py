@@ -183,6 +183,18 @@ def shortened(line: str, longest: int) -> str:
     return line if len(line) <= longest else f"{line[:longest]}... ({len(line)} characters in all)"
 
 
+def shortened_to_words(line: str, longest: int) -> str:
+    """`shortened`, without the word that the cut goes through: of a secret in it nobody would know the rest again."""
+    if len(line) <= longest:
+        return line
+    return f"{line[:longest].rpartition(' ')[0]}... ({len(line)} characters in all)"
+
+
+def from_next_word(text: str) -> str:
+    """`text`, whose beginning was cut off, without the rest of a word there, for the same reason."""
+    return re.sub(r"\A\S+", "", text)
+
+
 def printable(text: str) -> str:
     """`text`, of one line or several, without what would steer a terminal, hide, or cannot be encoded.
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -206,13 +206,33 @@ def test_a_proposal_is_not_looked_at_before_one_is_asked_for(listening: Engine) 
     assert "Traceback" not in listening.log.read_text()
 
 
-def test_a_body_without_end_is_refused_before_it_ends(listening: Engine) -> None:
-    with socket.create_connection(("127.0.0.1", listening.port), PATIENCE_S) as connection:
-        connection.sendall(head_of("Transfer-Encoding: chunked"))
-        chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
-        connection.sendall(chunk * (LARGEST_BODY // 65536))
-        connection.sendall(b"1\r\n \r\n")
-        assert connection.recv(100).startswith(b"HTTP/1.1 413")
+@pytest.mark.parametrize(
+    "request_",
+    [
+        head_of("Transfer-Encoding: chunked") + 1000 * b"1\r\n \r\n" + b"0\r\n\r\n",
+        head_of("Transfer-Encoding: chunked").replace(b"Bearer", b"Strange") + b"1\r\n \r\n",
+        head_of(10_000 * "a:\r\n" + "a:"),
+        2 * head_of("Content-Length: 0"),
+        head_of("Content-Length: 9000") + 9000 * b" " + head_of("Transfer-Encoding: chunked"),
+        b"\x16\x03\x01\r\n\r\n",
+    ],
+    ids=[
+        "in chunks",
+        "a stranger's, in chunks",
+        "a long head",
+        "before the answer",
+        "behind a body",
+        "no HTTP",
+    ],
+)
+def test_a_request_that_no_workers_client_sends_is_not_answered(listening: Engine, request_: bytes) -> None:
+    with (
+        socket.create_connection(("127.0.0.1", listening.port), PATIENCE_S) as connection,
+        suppress(ConnectionError),
+    ):
+        connection.sendall(request_)
+        assert connection.recv(100) == b""
+    assert post(listening, encode(register(0))) == 200
 
 
 def test_a_body_that_says_that_it_is_too_long_is_refused_unread(listening: Engine) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks.images.build import layer_argvs
+from run_benchmarks.images.build import KEPT_OUTPUT_BYTES, layer_argvs, run_logged
 from run_benchmarks.images.pip_handover import PIP_FOLDER, pip_conf, pip_mounts
 from run_benchmarks.names import LABEL_RUN
 from run_benchmarks.plan.pip_record import PipSettings
@@ -118,6 +118,17 @@ def test_a_failing_install_script_is_an_error_with_the_end_of_its_output(bench: 
     layers = bench.image.layers
     assert asyncio.run(bench.store.image(LocalTransport(), layers[0].tag)) is not None
     assert asyncio.run(bench.store.image(LocalTransport(), layers[1].tag)) is None
+
+
+def test_of_a_secret_where_a_failed_steps_output_is_cut_nothing_is_shown(tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    output.write_text(f"index-password {'x ' * (KEPT_OUTPUT_BYTES // 2 - 10)}\n no wheel\n")
+
+    async def log(_: bytes) -> None: ...
+
+    with pytest.raises(CommandError, match="no wheel") as caught:
+        asyncio.run(run_logged(LocalTransport(), ("sh", "-c", f"cat {output}; exit 1"), log, {}))
+    assert "word" not in caught.value.message
 
 
 def test_a_failing_dockerfile_is_an_error_with_its_output(bench: Bench) -> None:

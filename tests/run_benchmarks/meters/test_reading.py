@@ -17,15 +17,17 @@ import pytest
 from run_benchmarks.display.base import Display
 from run_benchmarks.display.power_meter import Power, PowerMeter
 from run_benchmarks.meters.reading import MeterReadings
+from run_benchmarks.meters.redfish import LONGEST_NAME
 from run_benchmarks.names import Node, meter_file_of
 from run_benchmarks.plan.meters import Meter
+from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.results.telemetry_file import TelemetryReader
 from run_benchmarks.round_meters import finish_meters, start_meters
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.session import Session
 from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.builders import make_case
-from tests.run_benchmarks.meters.simulators import chassis, link, power, redfish_bmc
+from tests.run_benchmarks.meters.simulators import PASSWORD, chassis, link, power, redfish_bmc
 from tests.run_benchmarks.one_round import make_session
 from utils.monitors import SAMPLES_GRACE_S
 from utils.telemetry.records import Scope
@@ -86,6 +88,27 @@ def test_a_controller_that_comes_back_goes_on_with_the_file(tmp_path: Path) -> N
     reader = TelemetryReader(path.with_name(state.nodes[0].folder.rpartition("/")[2]) / "telemetry.jsonl")
     assert len(list(reader.ticks())) == len(watts_in(path)) and not reader.wrong
     assert not meter_file_of(session.log_dir / state.nodes[1].folder).exists(), "this host has no meter"
+    session.journal.close()
+
+
+def test_a_bmc_that_names_its_chassis_by_its_password_shows_it_nobody(tmp_path: Path) -> None:
+    path, name = f"Chassis/{PASSWORD}/Power", "x" * LONGEST_NAME
+    named = {"PowerControl": [{"Name": f"Whole machine {name}{PASSWORD}", "PowerConsumedWatts": 300}]}
+    with redfish_bmc(tmp_path / "bmc", chassis(PASSWORD, Power=link(path)) | {path: named}) as bmc:
+        session, state = a_session(tmp_path, bmc.port, bmc.ca_file)
+        plan = replace(session.plan, secrets=Secrets(held=frozenset({PASSWORD})))
+        session = replace(session, plan=plan)
+        file = meter_file_of(session.log_dir / state.nodes[0].folder)
+
+        async def scenario() -> None:
+            start_meters(session, state)
+            await asyncio.to_thread(until, lambda: bool(watts_in(file)))
+            await finish_meters(session, state)
+
+        asyncio.run(scenario())
+    written = file.read_text()
+    assert "PowerControl 0 (Whole machine... (88 characters in all)) of chassis ***" in written
+    assert PASSWORD not in written
     session.journal.close()
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from run_benchmarks.meters import https, open_meter
 from run_benchmarks.meters.base import RefusedError, UnreachableError
+from run_benchmarks.meters.redfish import LONGEST_PATH
 from run_benchmarks.plan.meters import Meter
 from tests.ports import free_port
 from tests.run_benchmarks.meters.simulators import (
@@ -139,6 +140,14 @@ def test_of_several_chassis_one_must_be_named(tmp_path: Path) -> None:
         assert "Box, GPU" in error.value.remedy
 
 
+def test_a_long_name_is_not_quoted(tmp_path: Path) -> None:
+    name = "x" * 200
+    resources = chassis(name, Power=link(f"Chassis/{name}/Power")) | {f"Chassis/{name}/Power": power(344)}
+    with reading(tmp_path, resources) as (source, _):
+        assert source.read() == 344
+        assert source.note.endswith("of chassis ... (200 characters in all)")
+
+
 def test_a_chassis_of_several_systems_is_marked(tmp_path: Path) -> None:
     resources = chassis(
         Power=link("Chassis/1/Power"), Links={"ComputerSystems": [link("Systems/1"), link("Systems/2")]}
@@ -168,6 +177,7 @@ FOREIGN = (
     "/etc/passwd",
     "/redfish/v1/a b",
     "/redfish/v1/x\r\nX: y",
+    pytest.param(f"/redfish/v1/{'x' * LONGEST_PATH}", id="long"),
     7,
 )
 

@@ -75,16 +75,22 @@ def test_who_comes_by_a_strangers_name_is_turned_away(served: Served) -> None:
     assert served.get(Host=socket.gethostname()).status == 200
 
 
-def test_scrapers_that_hang_take_a_few_threads_and_others_are_turned_away(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is given up for the time that he takes."""
     monkeypatch.setattr(server_module._Handler, "timeout", 10 * WAIT_S)
+    monkeypatch.setattr(server_module, "STALLED_AFTER_S", 10 * WAIT_S)
+
+
+@pytest.mark.usefixtures("patient")
+def test_scrapers_that_hang_take_a_few_threads_and_the_first_of_them_make_room(served: Served) -> None:
     before = threading.active_count()
     hanging = [served.connect() for _ in range(3 * MOST_REQUESTS)]
     for each in hanging[::2]:
         each.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
-    waited_for(lambda: sum(map(_is_open, hanging)) == MOST_REQUESTS, "the rest is turned away")
+    waited_for(lambda: sum(map(_is_open, hanging)) == MOST_REQUESTS, "the rest is closed")
     assert threading.active_count() - before == MOST_REQUESTS
+    assert served.get().status == 200
     for each in hanging:
         each.close()
     waited_for(lambda: threading.active_count() == before, "they have gone")
@@ -97,6 +103,59 @@ def test_a_scraper_that_stalls_is_given_up(served: Served, monkeypatch: pytest.M
     stalled = served.connect()
     stalled.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
     assert stalled.recv(1) == b""
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_scraper_that_drips_is_given_up(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However soon its next byte comes, no read of it stalls."""
+    dripping = served.connect()
+    dripping.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
+    waited_for(lambda: served.server._server.silent, "it has begun")
+    monkeypatch.setattr(server_module, "STALLED_AFTER_S", 0.1)
+    assert dripping.recv(1) == b""
+
+
+@pytest.mark.usefixtures("patient")
+def test_while_others_are_answered_who_comes_is_turned_away(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = threading.Semaphore(0), threading.Event()
+
+    def text(_: str) -> tuple[str, bytes]:
+        begun.release()
+        may_end.wait(WAIT_S)
+        return "text/plain", b""
+
+    monkeypatch.setattr(served.server._texts, "text", text)
+    asking = [served.connect() for _ in range(MOST_REQUESTS)]
+    for each in asking:
+        each.sendall(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    assert all(begun.acquire(timeout=WAIT_S) for _ in asking)
+    late = served.connect()
+    assert not late.recv(1)
+    may_end.set()
+    assert all(each.recv(12) == b"HTTP/1.0 200" for each in asking)
+
+
+def test_who_does_not_read_is_given_up_without_a_traceback(
+    served: Served, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(server_module._Handler, "timeout", 0.1)
+    answered = threading.Event()
+
+    def text(_: str) -> tuple[str, bytes]:
+        answered.set()
+        return "text/plain", b" " * 2**24
+
+    monkeypatch.setattr(served.server._texts, "text", text)
+    before = threading.active_count()
+    with socket.socket() as silent:
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        silent.connect(("127.0.0.1", served.port))
+        silent.sendall(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert answered.wait(WAIT_S)
+        waited_for(lambda: threading.active_count() == before, "it is given up")
+    assert not capfd.readouterr().err
 
 
 def _is_open(connection: socket.socket) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from run_benchmarks.plan.as_dict import plan_as_dict
+from run_benchmarks.plan.host_ranges import MOST_HOSTS
 from run_benchmarks.plan.slurm import SlurmSettings, nodes_in
 from run_benchmarks.plan_notes import notes_of
 from run_benchmarks.plan_view import plan_lines
@@ -146,3 +147,10 @@ def test_nodes_are_read_as_slurm_writes_them() -> None:
     for text in ("a[1-2", "a[1-99999]", "a]"):
         with pytest.raises(ValueError, match=r"has|stands for"):
             nodes_in(text)
+
+
+def test_nodes_are_no_more_in_all_than_one_entry_may_have() -> None:
+    assert len(nodes_in("a[1-5000],b[1-5000]")) == MOST_HOSTS
+    for listed in ("a[1-5000],b[1-5001]", ",".join(["a[1-9999]"] * 1000)):
+        with pytest.raises(ValueError, match="the list of nodes stands for more than 10000"):
+            nodes_in(listed)

@@ -63,13 +63,17 @@ def serve(listener: socket.socket, index: Index, token: str | None) -> None:
     """Serve until Ctrl-C or SIGTERM."""
     import uvicorn
 
+    from run_benchmarks.history.connections import BACKLOG, LONGEST_HEAD, PageProtocol
     from run_benchmarks.history.site import make_site
 
     site = make_site(index, token, listener.getsockname()[1])
     # its access log would show the token, which stands in the first address
     config = uvicorn.Config(
         site,
-        log_level="error",
+        http=PageProtocol,
+        h11_max_incomplete_event_size=LONGEST_HEAD,
+        backlog=BACKLOG,
+        log_level="critical",  # strangers' mistakes are not for the terminal; a fault of ours stands on the page
         access_log=False,
         server_header=False,
         ws="none",

@@ -33,6 +33,7 @@ from run_benchmarks.report.page import page, rendered
 from run_benchmarks.report.report import report_body
 from run_benchmarks.results.folder import open_folder
 from run_benchmarks.results.load import run_in
+from run_benchmarks.unforeseen import sentence_of
 from utils.errors import FlagPerfError
 
 FOLDER = Path(__file__).parent
@@ -53,7 +54,7 @@ def make_site(index: Index, token: str | None, port: int) -> Starlette:
     return Starlette(
         routes=[Route(path, view) for path, view in routes],
         middleware=[Middleware(Guard, token=token, port=port)],
-        exception_handlers={FlagPerfError: _refused, HTTPException: _refused},
+        exception_handlers=dict.fromkeys((FlagPerfError, HTTPException, Exception), _refused),
     )
 
 
@@ -167,6 +168,8 @@ def _refused(_: Request, error: Exception) -> Response:
         remedy, status = error.remedy, 400
     elif isinstance(error, HTTPException):
         status = error.status_code
+    else:
+        message, remedy, status = f"A fault of FlagPerf itself: {sentence_of(error)}", "Report it.", 500
     return _page("This cannot be shown", "message.html", [], status, message=message, remedy=remedy)
 
 

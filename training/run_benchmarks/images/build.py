@@ -12,7 +12,7 @@ from run_benchmarks.names import LABEL_ROLE, LABEL_RUN
 from run_benchmarks.plan.handover import SECRETS_FOLDER
 from run_benchmarks.runtimes.base import Mount, Unit
 from run_benchmarks.runtimes.engine import Engine
-from run_benchmarks.transports.base import WITH_VARIABLES, ByteSink, CommandError, Transport
+from run_benchmarks.transports.base import WITH_VARIABLES, ByteSink, CommandError, Tail, Transport
 
 BUILD_TIMEOUT_S = 7200.0
 TREE_FOLDER = "/flagperf-tree"
@@ -158,20 +158,18 @@ async def run_logged(
     Raises:
         CommandError: it failed; it carries the end of its output.
     """
-    last = bytearray()
+    last = Tail(KEPT_OUTPUT_BYTES)
 
     async def keep(chunk: bytes) -> None:
-        last.extend(chunk)
-        del last[:-KEPT_OUTPUT_BYTES]
+        await last.take(chunk)
         await log(chunk)
 
     completed = await transport.run(
         (*MERGED, *argv), stdin=stdin, stdout=keep, timeout=BUILD_TIMEOUT_S, variables=variables
     )
     if not completed.ok:
-        output = last.decode(errors="replace")
-        failed = replace(completed, argv=argv, stdout=output)
-        raise CommandError(failed, _remedy(output))
+        failed = replace(completed, argv=argv, stdout=last.text, is_cut=last.is_cut)
+        raise CommandError(failed, _remedy(last.text))
 
 
 def _remedy(output: str) -> str:

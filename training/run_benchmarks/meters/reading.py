@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from run_benchmarks.meters import open_meter
@@ -21,18 +21,19 @@ from utils.monitors.schedule import run_together
 from utils.telemetry.records import SourceInfo, Tick
 
 Hear = Callable[[Tick | SourceInfo], None]
+Hide = Callable[[str], str]
 NOBODY: Mapping[Path, Hear] = {}
 
 
 class _HeardFile(TelemetryFile):
-    """A file of which somebody hears what is written to it, in the thread that writes."""
+    """A file of which somebody hears what is written to it, in the thread that writes: without secrets."""
 
-    def __init__(self, path: Path, hear: Hear | None) -> None:
+    def __init__(self, path: Path, hear: Hear | None, hide: Hide) -> None:
         super().__init__(path)
-        self._hear = hear
+        self._hear, self._hide = hear, hide
 
     def write(self, records: Iterable[Tick | SourceInfo]) -> None:
-        written = list(records)
+        written = [_without_secrets(record, self._hide) for record in records]
         super().write(written)
         hear = self._hear
         if hear:
@@ -42,6 +43,13 @@ class _HeardFile(TelemetryFile):
     def close(self) -> None:
         self._hear = None
         super().close()
+
+
+def _without_secrets(record: Tick | SourceInfo, hide: Hide) -> Tick | SourceInfo:
+    """The record without secrets in its texts: a BMC knows its password, and names chassis and sensors as it likes."""
+    if not isinstance(record, SourceInfo):
+        return record
+    return replace(record, note=hide(record.note), reason=hide(record.reason))
 
 
 @dataclass(frozen=True)
@@ -58,13 +66,17 @@ class MeterReadings:
     Args:
         meters: the file that is appended to -> the meter, and its interval in s.
         hears: file -> who hears of each record in the meter's own thread; none where nobody does.
+        hide: takes secrets out of a text that is written.
 
     Raises:
         OSError: a file cannot be written to.
     """
 
     def __init__(
-        self, meters: Mapping[Path, tuple[Meter, float]], hears: Mapping[Path, Hear] = NOBODY
+        self,
+        meters: Mapping[Path, tuple[Meter, float]],
+        hears: Mapping[Path, Hear] = NOBODY,
+        hide: Hide = str,
     ) -> None:
         self._stop, self._stopped_at = threading.Event(), 0.0
         self._meters = {path: meter for path, (meter, _) in meters.items()}
@@ -72,7 +84,7 @@ class MeterReadings:
         self.samplers: dict[Path, Sampler] = {}
         for path, (meter, interval_s) in meters.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._files.append(_HeardFile(path, hears.get(path)))
+            self._files.append(_HeardFile(path, hears.get(path), hide))
             self.samplers[path] = Sampler(
                 open_meter(meter), path.parent, self._files[-1], interval_s, _log_of(meter)
             )

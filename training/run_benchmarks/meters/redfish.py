@@ -19,12 +19,12 @@ from run_benchmarks.meters.https import PATH, Bmc
 from run_benchmarks.plan.meters import Meter
 from run_benchmarks.reading import parsed
 from utils.errors import FlagPerfError
-from utils.text_files import one_line, shortened
+from utils.text_files import one_line, shortened_to_words
 
 T = TypeVar("T")
 ROOT = "/redfish/v1"
 MOST_CHASSIS, MOST_PARTS, MOST_SENSORS = 64, 32, 2_000
-LONGEST_NAME = 60
+LONGEST_NAME, LONGEST_PATH = 60, 1024
 # By their paths: sensors that name the power of the whole chassis.
 _TOTAL = re.compile(
     r"(.*_)?(total|system|sys|chassis|server|node)_?(input_?)?(power|pwr|watts)(_\d+)?", re.ASCII
@@ -38,14 +38,21 @@ def _reading(value: Any) -> float | None:
 
 
 Watts = Annotated[float | None, BeforeValidator(_reading)]
-Name = Annotated[str, BeforeValidator(lambda value: shortened(one_line(str(value or "")), LONGEST_NAME))]
+
+
+def _shown(name: str) -> str:
+    """A name of the BMC's own, as a part of a line."""
+    return shortened_to_words(one_line(name), LONGEST_NAME)
+
+
+Name = Annotated[str, BeforeValidator(lambda value: _shown(str(value or "")))]
 
 
 @dataclass(frozen=True)
 class Link:
     """Where a resource lies, on this BMC."""
 
-    path: Annotated[str, Field(alias="@odata.id", pattern=f"^{PATH}$")]
+    path: Annotated[str, Field(alias="@odata.id", pattern=f"^{PATH}$", max_length=LONGEST_PATH)]
 
 
 Links = Annotated[tuple[Link, ...], Field(max_length=MOST_PARTS)]
@@ -173,7 +180,7 @@ class RedfishMeter(MeterSource):
         every = dict(self._every_chassis())
         wanted = self.meter.chassis
         if wanted and wanted not in every:
-            remedy = f"write one of {', '.join(every) or 'none'}"
+            remedy = f"write one of {', '.join(map(_shown, every)) or 'none'}"
             raise FlagPerfError(f"{self.meter.where}: there is no such chassis", remedy=remedy)
         chosen = {wanted: every[wanted]} if wanted else every
         ways = {name: way for name, each in _outermost(chosen).items() if (way := self._way_of(each))}
@@ -181,16 +188,16 @@ class RedfishMeter(MeterSource):
             ways = {name: way for name, each in chosen.items() if (way := self._way_of(each))}
         if not ways:
             raise FlagPerfError(
-                f"{self.meter.where} tells no power: {', '.join(chosen) or 'it has no chassis'}",
+                f"{self.meter.where} tells no power: {', '.join(map(_shown, chosen)) or 'it has no chassis'}",
                 remedy="see whether another user may read it, or a licence is missing; or remove the meter",
             )
         if len(ways) > 1:
             raise FlagPerfError(
-                f"{self.meter.where} has several chassis that tell a power: {', '.join(ways)}",
+                f"{self.meter.where} has several chassis that tell a power: {', '.join(map(_shown, ways))}",
                 remedy='write which of them is the host: "chassis": "NAME"',
             )
         ((name, way),) = ways.items()
-        self._describe(f"{way.what} of chassis {name}", is_shared=len(every[name].links.systems) > 1)
+        self._describe(f"{way.what} of chassis {_shown(name)}", is_shared=len(every[name].links.systems) > 1)
         return way
 
     def _every_chassis(self) -> Iterator[tuple[str, Chassis]]:
@@ -250,7 +257,11 @@ class RedfishMeter(MeterSource):
         for link in sensors:
             name = link.path.rstrip("/").rpartition("/")[2]
             if _TOTAL.fullmatch(name.lower()):
-                yield Way(f"sensor {name}", (link.path,), _taker(Reading, link.path, lambda each: each.watts))
+                yield Way(
+                    f"sensor {_shown(name)}",
+                    (link.path,),
+                    _taker(Reading, link.path, lambda each: each.watts),
+                )
 
     def _get(self, kind: type[T], path: str) -> T:
         return parsed(kind, self._bmc.get(path), f"{self.meter.where}{path}")

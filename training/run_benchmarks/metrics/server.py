@@ -6,12 +6,14 @@ seconds at most.
 
 from __future__ import annotations
 
+import io
 import socket
 import socketserver
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from ipaddress import ip_address
 from itertools import pairwise
 from typing import Any
@@ -30,9 +32,9 @@ from run_benchmarks.run_log import LOGGER
 from run_benchmarks.unforeseen import sentence_of, traceback_text
 from utils.errors import FlagPerfError
 
-# Answered at once; whoever comes while these hang is turned away.
+# Answered at once; whoever comes then has the place of the first that has not asked yet, or is turned away.
 MOST_REQUESTS = 8
-STALLED_AFTER_S = 5.0
+STALLED_AFTER_S = 5.0  # without a whole request, or the whole answer taken
 # Of thousands of devices a scrape takes a second of a core: whoever asks too often gets the last one again.
 SHARE = 0.1
 HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
@@ -160,6 +162,18 @@ class _Answer(list[bytes]):
 class _Handler(WSGIRequestHandler):
     timeout = STALLED_AFTER_S
 
+    server: _Server
+
+    def parse_request(self) -> bool:
+        """As there; then it has asked."""
+        is_right = super().parse_request()
+        self.server.silent.pop(self.connection, None)
+        return is_right
+
+    def get_stderr(self) -> io.StringIO:
+        """Nowhere: a traceback of the library's is of a scraper that has gone or reads nothing."""
+        return io.StringIO()
+
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing: a scraper comes every few seconds."""
 
@@ -171,6 +185,7 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
     def __init__(self, address: str, port: int, application: Application) -> None:
         self.address_family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
         self._slots = threading.BoundedSemaphore(MOST_REQUESTS)
+        self.silent: dict[socket.socket, float] = {}  # that have not asked yet, and since when (monotonic, s)
         super().__init__((address, port), _Handler)
         self.set_app(application)
 
@@ -181,21 +196,44 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
         self.setup_environ()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """In a thread, where there is one left."""
-        if not self._slots.acquire(blocking=False):
+        """In a thread, where there is one left or one can be made free."""
+        if not self._slots.acquire(blocking=False) and not self._made_room():
             self.shutdown_request(request)
             return
+        self.silent[request] = time.monotonic()
         try:
             super().process_request(request, client_address)
         except BaseException:
+            self.silent.pop(request, None)
             self._slots.release()
             raise
+
+    def _made_room(self) -> bool:
+        """Whether the thread of the first that has not asked has ended for it."""
+        first = next(iter(tuple(self.silent)), None)
+        if first is None:
+            return False
+        self._end(first)
+        return self._slots.acquire(timeout=STALLED_AFTER_S)
+
+    def service_actions(self) -> None:
+        """Every half second: end those that do not ask in time, however busy they are with it."""
+        for silent, since in tuple(self.silent.items()):
+            if time.monotonic() - since > STALLED_AFTER_S:
+                self._end(silent)
+
+    def _end(self, silent: socket.socket) -> None:
+        """Its thread reads no more."""
+        self.silent.pop(silent, None)
+        with suppress(OSError):  # it has ended meanwhile
+            silent.shutdown(socket.SHUT_RDWR)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """As there; then the next one may come."""
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.silent.pop(request, None)
             self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:

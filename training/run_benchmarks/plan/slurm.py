@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from itertools import islice
 from operator import mul
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass as model
 
 from run_benchmarks.plan import values
-from run_benchmarks.plan.host_ranges import expand_all
+from run_benchmarks.plan.host_ranges import MOST_HOSTS, expand
 from run_benchmarks.plan.problems import UnfitError
 from run_benchmarks.plan.reader import Reader, fields_of
 
@@ -115,9 +116,13 @@ def nodes_in(listed: str) -> tuple[str, ...]:
     """The nodes of a list as Slurm writes it: `gpu[01-03,07],login1`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is none, or names far too many.
     """
-    return expand_all(filter(None, re.split(r",(?![^\[]*\])", listed)))
+    entries = filter(None, re.split(r",(?![^\[]*\])", listed))
+    nodes = tuple(islice((node for entry in entries for node in expand(entry)), MOST_HOSTS + 1))
+    if len(nodes) > MOST_HOSTS:
+        raise ValueError(f"the list of nodes stands for more than {MOST_HOSTS}")
+    return nodes
 
 
 def _words(reader: Reader, options: Mapping[str, Any]) -> Iterator[str]:

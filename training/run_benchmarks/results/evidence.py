@@ -193,7 +193,7 @@ def _rank_failure(suspect: Suspect) -> Failure:
     if suspect.own_code == 0:
         message = f"{message} before its peers were done"
     elif said and not was_killed(suspect.own_code, ""):
-        message = f"{message}: {said[:LONGEST_CAUSE]}"
+        message = f"{message}: {suspect.node.hide(said)[:LONGEST_CAUSE]}"
     failure_class = _class_of(suspect)
     if failure_class in GONE:
         message = f"{GONE[failure_class]}: {message}"

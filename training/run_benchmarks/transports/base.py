@@ -15,7 +15,7 @@ from run_benchmarks.run_log import LOGGER
 from run_benchmarks.transports.time_limit import within
 from utils.errors import FlagPerfError
 from utils.records import FailureClass
-from utils.text_files import shortened
+from utils.text_files import from_next_word, shortened, shortened_to_words
 
 # Standard input sets variables first. `eval` is the shell's own, so no process ever has them as arguments.
 WITH_VARIABLES = ("sh", "-c", 'eval "$(cat)"; exec "$@" </dev/null', "sh")
@@ -90,9 +90,12 @@ class Completed:
         return self.stdout
 
     def last_lines(self, count: int = 20) -> str:
-        """The end of what it printed, standard error last; longer lines are cut."""
-        lines = (self.stdout + "\n" + self.stderr).strip().splitlines()
-        return "\n".join(shortened(line, LONGEST_LINE) for line in lines[-count:])
+        """The end of what it printed, standard error last; longer lines are cut, and words that were are left out."""
+        out = from_next_word(self.stdout) if self.is_cut else self.stdout
+        is_held_in_part = len(self.stderr.encode(errors="replace")) >= HELD_BYTES
+        errors = from_next_word(self.stderr) if is_held_in_part else self.stderr
+        lines = (out + "\n" + errors).strip().splitlines()
+        return "\n".join(shortened_to_words(line, LONGEST_LINE) for line in lines[-count:])
 
 
 class TransportError(FlagPerfError):

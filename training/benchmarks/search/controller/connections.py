@@ -7,6 +7,7 @@ import hmac
 import resource
 from collections.abc import Iterable
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from utils.errors import FlagPerfError
@@ -15,6 +16,7 @@ from utils.roles import worker_token
 FIRST_HEADER_S = 5.0  # until a connection has shown a worker's token
 WHOLE_REQUEST_S = 20.0  # from a connection's beginning, or a request's, to its end ...
 SLOWEST = 2**20  # ... unless so many bytes have come meanwhile
+LONGEST_HEAD = 4096  # bytes; of more, as of a body in chunks, a single read could take a second
 CONNECTIONS_OF_WORKER, STRANGERS = 5, 256
 BACKLOG = 256  # connections that are taken at once
 OTHER_FILES = 64 + 3 * BACKLOG  # those that are closed, until they are gone, too
@@ -71,18 +73,35 @@ class PromptProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Count it; see whose it is."""
+        """Count it; see whose it is. What no worker's client sends is not looked at, and ends the connection."""
         self._received += len(data)
-        super().data_received(data)
+        super().data_received(data[:LONGEST_HEAD])
+        rest = data[LONGEST_HEAD:]
+        if rest and self.conn.their_state is h11.SEND_BODY and not self._is_in_chunks():
+            super().data_received(rest)
+            rest = b""
+        if rest or self._is_in_chunks() or self._is_before_the_answer():
+            self.transport.abort()
         if self.owner is None and self.scope is not None and not self.transport.is_closing():
             worker = self._all.worker_of(self.scope["headers"])
             if worker is not None:
                 self._all.take(self, worker)
 
+    def send_400_response(self, msg: str) -> None:
+        """Say nothing to what is no HTTP: an answer may have begun."""
+        self.transport.abort()
+
     def on_response_complete(self) -> None:
         """Count it."""
         self._answered += 1
         super().on_response_complete()
+
+    def _is_in_chunks(self) -> bool:
+        return self.scope is not None and b"transfer-encoding" in dict(self.scope["headers"])
+
+    def _is_before_the_answer(self) -> bool:
+        """A further request has begun to come."""
+        return self.conn.their_state is h11.DONE and bool(self.conn.trailing_data[0])
 
     def _close_stranger(self) -> None:
         if self.owner is None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import uvicorn
 
-from benchmarks.search.controller.connections import BACKLOG, Connections, PromptProtocol
+from benchmarks.search.controller.connections import BACKLOG, LONGEST_HEAD, Connections, PromptProtocol
 from benchmarks.search.controller.proposals import Facts
 from benchmarks.search.controller.refusal import RefuseError
 from benchmarks.search.controller.search import Search
@@ -180,6 +180,7 @@ def make_server(app: App) -> uvicorn.Server:
         proxy_headers=False,
         limit_concurrency=None,  # else strangers have the workers' places
         backlog=BACKLOG,
+        h11_max_incomplete_event_size=LONGEST_HEAD,
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=1,
     )

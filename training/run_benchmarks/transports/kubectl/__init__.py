@@ -19,7 +19,7 @@ from run_benchmarks.transports.kubectl.client import REMEDY, Kubectl
 from run_benchmarks.transports.streams import chunks
 from run_benchmarks.transports.together import Together
 from utils.errors import FlagPerfError
-from utils.text_files import shortened
+from utils.text_files import shortened_to_words
 
 # `kubectl exec` exits with 0 where its connection is lost, and drops output (kubernetes/kubectl issues 1208 and 1726,
 # kubernetes/kubernetes issue 124571): so only a command's frame tells of its end. $1: the name by which the command is
@@ -85,7 +85,7 @@ class KubectlTransport(Transport):
             await self._kubectl.here.run(argv, stdin=f"{name}\n".encode(), timeout=END_TIMEOUT_S)
 
     def _lost(self, errors: str) -> TransportError:
-        reason = shortened(errors.strip(), LONGEST_REASON) or "kubectl ended before the command did"
+        reason = shortened_to_words(errors.strip(), LONGEST_REASON) or "kubectl ended before the command did"
         kind = AuthenticationError if any(word in errors for word in _REFUSED) else TransportError
         return kind(f"contact was lost: {reason}", where=self.host, remedy=REMEDY)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from run_benchmarks.transports.base import AuthenticationError, PassingError, TransportError
-from utils.text_files import printable, shortened
+from utils.text_files import printable, shortened_to_words
 
 LONGEST_REASON = 500  # characters
 _LABEL = re.compile(r"^(?:srun|slurmstepd[^ :]{0,255}): (?:error: |fatal: )?", re.MULTILINE)
@@ -66,7 +66,7 @@ def explain(printed: str, node: str, job: str) -> TransportError:
     """
     slurms = [line for line in printed.splitlines() if _LABEL.match(line) and _NO_REASON not in line]
     printed = printable("\n".join(slurms or printed.splitlines()[-3:]))
-    said = shortened(_LABEL.sub("", printed).strip(), LONGEST_REASON) or "nothing"
+    said = shortened_to_words(_LABEL.sub("", printed).strip(), LONGEST_REASON) or "nothing"
     for pattern, meaning, remedy, kind in _MEANINGS:
         if re.search(pattern, printed):
             remedy = remedy.format(node=node, job=job)
