@@ -83,7 +83,8 @@ class RoundState:
 
     def __post_init__(self) -> None:
         """What is followed of the round is bounded by its plan."""
-        self.training = TrainingState(search=SearchState(Places.of(self.case).workers))
+        workers = Places.of(self.case).workers if self.case.roles else 0
+        self.training = TrainingState(search=SearchState(workers))
 
     @classmethod
     def taken_up(cls, case: CasePlan, so_far: RoundSoFar) -> RoundState:

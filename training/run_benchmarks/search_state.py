@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from run_benchmarks.reading import parsed
 from utils.errors import FlagPerfError
 from utils.events import Event
 from utils.search.account import Account
-from utils.search.events import MOST_EVENTS, RECORDS, Worker
+from utils.search.events import MOST_EVENTS, RECORDS, SearchRecord, TrialEnd, TrialStart, Worker
 
 TERA = 1e12
 
@@ -47,7 +47,8 @@ class SearchNow:
 class SearchState:
     """Takes the events of a search's controller; anything else in its log is passed over.
 
-    most_workers: the plan's; what is said of further ones, which no launcher has started, is passed over too.
+    most_workers: the plan's; what is said of further ones, which no launcher has started, is passed over too. 0 of a
+    case that is no search, whose tasks may print such lines as they like: nothing of them is taken.
     """
 
     def __init__(self, most_workers: int = MOST_EVENTS) -> None:
@@ -56,11 +57,11 @@ class SearchState:
     def take(self, event: Event) -> None:
         """The next event of the controller's log."""
         kind = RECORDS.get(event.name)
-        if kind:
+        if kind and self.most_workers:
             with suppress(FlagPerfError):  # who judges the log says what is wrong with it
                 record = parsed(kind, event.value, event.name)
                 if not isinstance(record, Worker) or record.worker < self.most_workers:
-                    self.account.take(record)
+                    self.account.take(_without_texts(record))
 
     def now(self) -> SearchNow | None:
         """What it has come to; None before its controller has said anything."""
@@ -98,3 +99,10 @@ class SearchState:
             else:
                 words.append(worker.last.state if not worker.is_there else "waiting for a trial")
         return "; ".join(words)
+
+
+def _without_texts(record: SearchRecord) -> SearchRecord:
+    """What is held of an event: a trial's own texts, which nothing shows, would fill the memory."""
+    if isinstance(record, TrialStart):
+        return replace(record, edits=())
+    return replace(record, reason="") if isinstance(record, TrialEnd) else record

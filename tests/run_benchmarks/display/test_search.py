@@ -16,7 +16,8 @@ from run_benchmarks.search_state import SearchState
 from tests.run_benchmarks.builders import make_case
 from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.display.rounds import round_of
-from tests.search_log import end, epoch, start, two_trials, worker
+from tests.run_benchmarks.results.search.searched import search_case
+from tests.search_log import end, epoch, start, trial, two_trials, worker
 from utils.events import Event, EventName
 from utils.search.events import SearchRecord, event_of
 
@@ -72,12 +73,28 @@ def test_what_is_none_of_its_events_is_passed_over() -> None:
 
 
 def test_workers_that_are_none_of_the_plans_are_not_counted() -> None:
-    state = RoundState(make_case(["h1", "h2"]), 1, "").training.search
+    state = RoundState(search_case(), 1, "").training.search
     for record in (start(), *(worker(0.0, number) for number in range(5))):
         state.take(event_of(record, 1))
     now = state.now()
     assert now is not None
     assert (now.workers, now.planned, len(state.account.workers)) == (2, 2, 2)
+
+
+def test_a_case_that_is_no_search_is_not_followed_as_one() -> None:
+    state = RoundState(make_case(["h1", "h2"]), 1, "").training
+    for record in two_trials():
+        state.update(event_of(record, 1))
+    assert state.search.now() is None
+    assert not state.search.account.trials
+
+
+def test_what_trials_say_at_length_is_not_held_while_the_round_goes_on() -> None:
+    edited = replace(trial(1.0, 1, 0), edits=("deepen relu_12",) * 20)
+    state = state_of([start(), worker(0.0, 0), edited, replace(end(2.0, 1, 0), reason="x" * 500)])
+    [held] = state.account.trials.values()
+    assert held.end is not None
+    assert (held.start.edits, held.end.reason) == ((), "")
 
 
 def test_workers_that_come_and_go_and_trials_that_fail_are_told_at_once(log_lines: LogLines) -> None:

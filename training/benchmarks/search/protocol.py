@@ -18,7 +18,7 @@ from msgspec import Meta, Raw, Struct
 
 from utils.errors import FlagPerfError
 from utils.roles import MOST_RESTARTS
-from utils.search.events import LARGEST
+from utils.search.events import LARGEST, MOST_EDITS
 
 TOKEN_FORM = re.compile(r"[A-Za-z0-9._~-]{16,256}")
 
@@ -33,7 +33,6 @@ TOO_OFTEN = 429  # too many requests of one worker: try again later
 
 LARGEST_BODY = 2**19  # bytes: an architecture of 2,000 layers has less than half of it
 LARGEST_REPLY = 2**25  # bytes
-MOST_EDITS = 100
 HISTORY = 512  # trials that have ended, of which a proposal is made
 
 T = TypeVar("T")

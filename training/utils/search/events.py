@@ -23,6 +23,7 @@ CONTROLLER_LOG = "controller.out.log"
 STATE_FILE = "search.sqlite"
 LONGEST_TEXT = 500  # characters of a text
 LONGEST_LIST = 100  # items of a list
+MOST_EDITS = 20  # of a trial: annealing comes to 14, and a log has many trials
 MOST_EVENTS = 1_000_000  # of a search: three days of 512 workers that end an epoch in two minutes
 MOST_BYTES = 2**29  # of the lines that hold them
 LARGEST = 2**80  # of a number: the operations of a week on all chips that there are are fewer
@@ -54,18 +55,18 @@ class SearchRecord:
     def __post_init__(self) -> None:
         """ValueError for what no controller writes: a number below 0, an accuracy above 1, a text without end."""
         for name, value in vars(self).items():
-            problem = _problem(value)
+            problem = _problem(value, MOST_EDITS if name == "edits" else LONGEST_LIST)
             if problem or (name == "accuracy" and value is not None and value > 1):
                 raise ValueError(f"{name} {problem or 'is above 1'}")
 
 
-def _problem(value: Any) -> str:
+def _problem(value: Any, most: int = LONGEST_LIST) -> str:
     if isinstance(value, (int, float)):
         return "" if 0 <= value <= LARGEST else f"is not between 0 and {LARGEST}"
     if isinstance(value, str):
         return "" if len(value) <= LONGEST_TEXT and value.isprintable() else "is no line, or too long"
     if isinstance(value, tuple):
-        return "has too many items" if len(value) > LONGEST_LIST else "".join(map(_problem, value))
+        return "has too many items" if len(value) > most else "".join(map(_problem, value))
     return ""
 
 

@@ -38,10 +38,12 @@ from tests.search_log import (
     worker,
     write_search,
 )
+from utils.events import Event, format_line
 from utils.figures import Figure
 from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.search.events import (
     CONTROLLER_LOG,
+    MOST_EDITS,
     NO_MORE_TRIALS,
     Epoch,
     SearchEnd,
@@ -435,3 +437,27 @@ def test_the_log_of_a_night_is_read(tmp_path: Path) -> None:
     assert log.account.epochs == sum(isinstance(each, Epoch) for each in LONG)
     assert [told.record for told in log.told] == LONG
     assert len(log.finished) == 1 and log.wrong == []
+
+
+def test_of_many_last_words_the_first_and_the_last_are_held(tmp_path: Path) -> None:
+    path = write_search(tmp_path, two_trials())
+    with path.open("a") as file:
+        file.writelines(format_line(Event("FINISHED", {"x": number})) + "\n" for number in range(50))
+    log = read_search(path)
+    assert [each.value.get("x") for each in log.finished] == [None, 49]
+    assert log.finishes == 51
+    result = judged_search(tmp_path / "round", two_trials(), **DEMO)
+    assert result.failure is None
+    with (tmp_path / "round/h1_noderank0/controller.out.log").open("a") as file:
+        file.write(format_line(log.finished[0]) + "\n")
+        file.write(format_line(log.finished[0]) + "\n")
+    failure = judged_folders(
+        [tmp_path / "round/h1_noderank0", tmp_path / "round/h2_noderank1"], **DEMO
+    ).failure
+    assert failure is not None and "FINISHED was reported 3 times" in failure.message
+
+
+def test_a_trial_of_more_edits_than_a_search_makes_is_none() -> None:
+    longest = replace(trial(1.0, 1, 0), edits=("deepen relu_12",) * MOST_EDITS)
+    with pytest.raises(ValueError, match="edits has too many items"):
+        replace(longest, edits=(*longest.edits, "one more"))

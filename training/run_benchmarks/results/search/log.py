@@ -32,18 +32,21 @@ class Told:
 class SearchLog:
     """What counts of a log: what stands behind the last start.
 
-    finished: every FINISHED of the log. wrong: a line for each event that is none, and why the log was not read.
+    finished: the first FINISHED of the log and, of several, the last; each may be long, and `finishes` says how many
+    there are. wrong: a line for each event that is none, and why the log was not read.
     """
 
     told: list[Told] = field(default_factory=list)
     account: Account = field(default_factory=Account)
     finished: list[Event] = field(default_factory=list)
+    finishes: int = 0
     wrong: list[str] = field(default_factory=list)
 
     def take(self, event: Event) -> None:
         """The next event of the log."""
         if event.name == FINISHED:
-            self.finished.append(event)
+            self.finished[1:] = [event]
+            self.finishes += 1
         elif kind := RECORDS.get(event.name):
             try:
                 record: SearchRecord = parsed(kind, event.value, event.name)

@@ -57,7 +57,7 @@ class RoundSearch:
             for event in bounds:
                 phases.take(event)
         events = [*sorted(before.values(), key=logs.events.index), *bounds, *self.log.finished]
-        finished = {0: len(self.log.finished)} if self.log.finished else {}
+        finished = {0: self.log.finishes} if self.log.finishes else {}
         return replace(logs, events=events, finished=finished, met=None)
 
     def figures(
