@@ -195,10 +195,9 @@ def test_lists_of_devices_that_differ_each_time_are_left_out_and_counted(
     assert list(telemetry.series("gpu")["0"].times_ms) == [0, 1, 2, 4]
 
 
-def test_a_table_takes_no_more_than_fits_into_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_takes_no_more_than_fits_into_the_memory() -> None:
     """A quantity that comes late makes a column of what was not read, as long as the others."""
-    monkeypatch.setattr(series, "MOST_VALUES", 20)
-    table = SeriesTable()
+    table = SeriesTable(most=20)
     for at in range(8):
         table.take(Tick(at, "gpu", ["0", "1"], {"power_w": [1.0, 2.0]}))
     assert not table.is_full
@@ -207,12 +206,9 @@ def test_a_table_takes_no_more_than_fits_into_the_memory(monkeypatch: pytest.Mon
     assert table.is_full and len(table.by_source()["gpu"]["0"].times_ms) == 9
 
 
-def test_readings_that_come_once_make_no_column_for_all_moments_without_being_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_readings_that_come_once_make_no_column_for_all_moments_without_being_counted() -> None:
     """Ticks of many devices and no readings cost nothing, until another list of the same devices had all quantities."""
-    monkeypatch.setattr(series, "MOST_VALUES", 100)
-    table = SeriesTable()
+    table = SeriesTable(most=100)
     table.take(Tick(0, "gpu", ["1", "0"], {name: [1.0, 2.0] for name in ("power_w", "clock_mhz", "load")}))
     for at in range(1, 99):
         table.take(Tick(at, "gpu", ["0", "1"], {}))

@@ -257,6 +257,25 @@ def test_several_processes_read_what_one_reads(tmp_path: Path, monkeypatch: pyte
             assert all((columns[name] == device.columns[name]).all() for name in columns)
 
 
+def test_all_nodes_of_a_round_together_fill_the_memory_no_more_than_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_made_run(tmp_path / "run20261122000000", replace(MADE, seconds=20, rounds=1))
+    folders = sorted(path.parent for path in tmp_path.rglob("telemetry.jsonl"))
+    held = [_values_of(node) for node in samples.read_samples(folders)]
+    monkeypatch.setattr(samples, "MOST_VALUES", max(held))
+    [alone] = samples.read_samples(folders[:1])
+    assert (_values_of(alone), alone.doubt) == (held[0], "")
+    together = samples.read_samples(folders)
+    share = max(held) // 2
+    assert all(0 < _values_of(node) < 1.5 * share for node in together)
+    assert all(f"has more than {share} values" in node.doubt for node in together)
+
+
+def _values_of(node: samples.NodeSamples) -> int:
+    return sum(len(column) for device in node.devices.values() for column in device.columns.values())
+
+
 def test_hosts_that_differ_far_into_a_value_differ() -> None:
     hosts = [{"cpu": {"flags": "x" * 1000 + end}, "kernel": "6.1"} for end in ("a", "b", "b")]
     fields = {field.name: field for field in inventory(["h0", "h1", "h2", "h3"], [*hosts, None])}

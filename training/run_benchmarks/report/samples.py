@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from itertools import accumulate, islice
+from itertools import accumulate, islice, repeat
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -57,6 +57,7 @@ class NodeSamples:
 def read_samples(folders: Sequence[Path], clocks: Sequence[NodeClock] = ()) -> list[NodeSamples]:
     """The samples in node folders, on one time line; of a node without any, none.
 
+    All of them are held at once: of MOST_VALUES each node has an equal share, and what is behind that is left out.
     Files of a day are read by several processes at once.
     """
     paths = [folder / TELEMETRY_FILE for folder in folders]
@@ -64,25 +65,27 @@ def read_samples(folders: Sequence[Path], clocks: Sequence[NodeClock] = ()) -> l
     places = placements(clocks, len(paths))
     totals = accumulate(sizes)
     wanted = [path if total <= MOST_BYTES else None for path, total in zip(paths, totals, strict=True)]
-    workers = min(len(os.sched_getaffinity(0)), sum(size > 0 for size in sizes))
+    filled = sum(size > 0 for size in sizes)
+    share = repeat(MOST_VALUES // max(1, filled))
+    workers = min(len(os.sched_getaffinity(0)), filled)
     if min(sum(sizes), MOST_BYTES) < PARALLEL_BYTES or workers < 2:
-        return list(map(_read, wanted, places))
+        return list(map(_read, wanted, places, share))
     with ProcessPoolExecutor(workers, get_context("forkserver")) as pool:
-        return list(pool.map(_read, wanted, places))
+        return list(pool.map(_read, wanted, places, share))
 
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-def _read(path: Path | None, placement: Placement) -> NodeSamples:
+def _read(path: Path | None, placement: Placement, most: int) -> NodeSamples:
     if path is None:
         return NodeSamples(doubt=f"is not read: the round's files hold more than {MOST_BYTES} bytes")
     if not (path.exists() or meter_file_of(path.parent).exists()):
         return NodeSamples()
     reader, table, doubt = (
         TelemetryReader(path, placement=placement),
-        SeriesTable([each.name for each in DRAWN]),
+        SeriesTable([each.name for each in DRAWN], most),
         "",
     )
     try:
@@ -91,7 +94,7 @@ def _read(path: Path | None, placement: Placement) -> NodeSamples:
     except FlagPerfError as error:
         doubt = str(error)
     if table.is_full:
-        doubt = f"{path} has more than {MOST_VALUES} values that could be drawn: the rest is left out"
+        doubt = f"{path} has more than {most} values that could be drawn: the rest is left out"
     every = (
         ((source, device), _device(series, reader.sources.get(source)))
         for source, devices in sorted(table.by_source().items())

@@ -112,10 +112,13 @@ MOST_VALUES = 80_000_000
 
 
 class SeriesTable:
-    """Takes ticks as they come, in any order, until it is full. wanted: the quantities that are kept; None for all."""
+    """Takes ticks as they come, in any order, until it is full.
 
-    def __init__(self, wanted: Collection[str] | None = None) -> None:
-        self.is_full = False
+    wanted: the quantities that are kept; None for all. most: so many values fill it.
+    """
+
+    def __init__(self, wanted: Collection[str] | None = None, most: int = MOST_VALUES) -> None:
+        self.is_full, self._most = False, most
         self._wanted = wanted
         self._sizes: dict[str, _Size] = {}
         self._values = 0
@@ -124,7 +127,7 @@ class SeriesTable:
 
     def take(self, tick: AnyTick) -> None:
         """One more; it is left out where the table is full."""
-        self.is_full = self.is_full or self._values >= MOST_VALUES
+        self.is_full = self.is_full or self._values >= self._most
         if self.is_full:
             return
         key = (tick.source, tuple(tick.devices))
