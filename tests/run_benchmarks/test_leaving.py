@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+from run_benchmarks.collected import collected
 from run_benchmarks.commands import RUN_PY
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.leaving import leave
@@ -115,3 +116,15 @@ def test_of_an_attempt_that_was_set_aside_goes_what_is_of_no_later_one(tmp_path:
     record.rename(case / "round1" / "round.json")
     asyncio.run(leave(session, HOSTS[:2]))
     assert [path.name for path in left.iterdir()] == ["h2_noderank1"]
+
+
+def test_what_a_link_in_the_result_folder_leads_to_was_not_collected(tmp_path: Path) -> None:
+    """Else the host's logs, which nobody has, would be taken for spares."""
+    round_folder = tmp_path / "run" / "case" / "round1"
+    (round_folder / "h1_noderank0").mkdir(parents=True)
+    (round_folder / "round.json").write_text('{"hosts": ["h1"]}')
+    assert collected(tmp_path / "run", "h1", ()) == ["case/round1/h1_noderank0"]
+    (tmp_path / "run" / "other").symlink_to("case")
+    (tmp_path / "run" / "case" / "round2").symlink_to("round1")
+    assert collected(tmp_path / "run", "h1", ()) == ["case/round1/h1_noderank0"]
+    assert collected(tmp_path / "gone", "h1", ()) == []

@@ -151,3 +151,21 @@ def test_a_folder_that_somebody_else_may_have_made_is_not_written_to(
     with pytest.raises(FlagPerfError) as refused:
         check_own(run)
     assert refused.value.remedy and refused.value.where
+
+
+def test_a_link_is_refused_before_anything_is_looked_for_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand links to a folder of five thousand rounds were five million looks."""
+    run, listed, scandir = tmp_path / "run20260102030405", [], os.scandir
+
+    def recorded(path: Any) -> Any:
+        listed.append(str(path))
+        return scandir(path)
+
+    (run / "a").mkdir(parents=True)
+    (run / "b").symlink_to("a")
+    monkeypatch.setattr(os, "scandir", recorded)
+    with pytest.raises(FlagPerfError, match="is a link"):
+        check_own(run)
+    assert str(run) in listed and str(run / "b") not in listed

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from run_benchmarks.names import node_folder_name
 from run_benchmarks.reading import read_object
+from run_benchmarks.results.round_folders import round_folders
 from utils.errors import FlagPerfError
 
 # A round's folder, or that of an attempt at it which was set aside here; a node calls both after the round.
@@ -22,16 +23,23 @@ def collected(run_folder: Path, host: str, kept: Collection[str]) -> list[str]:
         kept: those of which something is on their hosts alone.
     """
     attempts: dict[str, dict[float, Path]] = {}
-    for folder in run_folder.glob("*/round*"):
-        if match := _ATTEMPT.fullmatch(folder.name):
-            of_round = attempts.setdefault(f"{folder.parent.name}/{match[1]}", {})
-            of_round[float(match[2] or math.inf)] = folder
+    for case, name in _folders(run_folder):
+        if match := _ATTEMPT.fullmatch(name):
+            of_round = attempts.setdefault(f"{case}/{match[1]}", {})
+            of_round[float(match[2] or math.inf)] = run_folder / case / name
     names = (
         f"{name}/{node}"
         for name, of_round in attempts.items()
         for node in _whole((of_round[number] for number in sorted(of_round)), host)
     )
     return [name for name in names if name not in kept]
+
+
+def _folders(run: Path) -> list[tuple[str, str]]:
+    try:
+        return [(case, name) for case, names in round_folders(run).items() for name in names]
+    except OSError:  # somebody took it away: nothing of it is here
+        return []
 
 
 def _whole(attempts: Iterable[Path], host: str) -> Iterator[str]:

@@ -6,6 +6,8 @@ import os
 import pwd
 import stat
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -66,6 +68,29 @@ def check_place(path: Path, remedy: str, code: Path) -> None:
             raise FlagPerfError(message, where=str(each), remedy=f"chmod {mode} {each}, or {remedy}")
 
 
+def check_private(path: Path, remedy: str) -> None:
+    """See that no other user can have made what lies at a path, if anything does, or can change it.
+
+    Args:
+        remedy: what to do where somebody else can.
+
+    Raises:
+        FlagPerfError: it, or what leads there, is another user's, others may write to it, or it is a link.
+    """
+    for each in (path, *path.parents):  # not resolved: who made a link says where it leads
+        with suppress(FileNotFoundError):
+            status = each.lstat()
+            if status.st_uid != 0:
+                _check_owner(each, status, remedy)
+    with suppress(FileNotFoundError):  # an index's journal comes and goes
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_nlink > 1):
+            raise FlagPerfError("is a link, which is not followed", where=str(path), remedy=remedy)
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise FlagPerfError("others may write there", where=str(path), remedy=remedy)
+        check_writable(path, remedy)
+
+
 def make_run_folder(log_path: Path, code: Path) -> tuple[RunId, Path]:
     """A new run and its own result folder; an existing one is never written into.
 
@@ -103,7 +128,7 @@ def check_own(path: Path) -> None:
     """
     folder = path.resolve()
     remedy = "take it up as the user who started it; what another user may have made is not written to"
-    for each in (folder, *folder.glob("*"), *folder.glob("*/*"), *folder.glob("*/round*/*")):
+    for each in _parts(folder):
         status = each.lstat()
         _check_owner(each, status, remedy)
         is_added_to = each.parent == folder and each.name in (JOURNAL, RUN_LOG)
@@ -112,6 +137,17 @@ def check_own(path: Path) -> None:
             own = "take it away, if you know who made it, and ask again"
             raise FlagPerfError("is a link, or no file: no run makes it", where=str(each), remedy=own)
     check_writable(folder, remedy)
+
+
+def _parts(folder: Path) -> Iterator[Path]:
+    """A run's folder and what lies in it, down to nodes' folders; each comes before what lies in it is listed."""
+    yield folder
+    for entry in folder.glob("*"):
+        yield entry
+        for part in entry.glob("*"):
+            yield part
+            if part.name.startswith("round"):
+                yield from part.glob("*")
 
 
 def _check_owner(path: Path, status: os.stat_result, remedy: str) -> None:

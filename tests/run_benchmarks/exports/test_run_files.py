@@ -14,11 +14,11 @@ from run_benchmarks.exports.ais_bench import export_ais_bench
 from run_benchmarks.exports.archive import export_archive
 from run_benchmarks.exports.deployed_code import code_of, environment_scripts
 from run_benchmarks.exports.mlperf import export_mlperf
-from run_benchmarks.exports.planned_run import ExportedPlan
+from run_benchmarks.exports.planned_run import ExportedPlan, read_plan
 from run_benchmarks.exports.run_files import RunFile, files_below
 from run_benchmarks.plan.secrets import NO_SECRETS
 from run_benchmarks.results.load import load_run
-from tests.run_benchmarks.exports.demo_run import CASE, change_events, change_json, copied, rank_log
+from tests.run_benchmarks.exports.demo_run import CASE, DEMO, change_events, change_json, copied, rank_log
 from tests.run_benchmarks.exports.test_archive import contents
 from utils.errors import FlagPerfError
 from utils.text_files import opened
@@ -140,6 +140,35 @@ def test_paths_of_a_plan_that_are_none_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(FlagPerfError, match="names a path that is none"):
             code_of(ExportedPlan(paths, ()), "0" * 64, tmp_path)
+
+
+LONG = "/".join("a" * 3000)  # 5999 characters
+DEEP = {"case_dir": f"nvidia/{LONG}", "script": f"nvidia/{LONG}/x.py", "extern_dir": f"nvidia/{LONG}/extern"}
+
+
+@pytest.mark.parametrize("name", ["flagperf_path_container", "log_path_container", "log_path"])
+def test_a_path_of_very_many_parts_in_a_plan_is_refused(name: str, tmp_path: Path) -> None:
+    """One of 80,000 took 6 GB: each of its parents is a path again."""
+    paths = {"flagperf_path_container": "/a", "log_path_container": "/a/b", "log_path": "/b"}
+    with pytest.raises(FlagPerfError, match="names a path that is none"):
+        code_of(ExportedPlan({**paths, name: f"/a/{LONG}"}, ()), "0" * 64, tmp_path)
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_so_is_one_of_a_case(name: str, tmp_path: Path) -> None:
+    plan = json.loads((DEMO / "plan.json").read_text())
+    plan["cases"][0]["files"][name] = DEEP[name]
+    with pytest.raises(FlagPerfError, match="names a path that is none"):
+        code_of(read_plan(plan, "plan.json"), "0" * 64, tmp_path)
+
+
+def test_so_are_very_many_long_ones(tmp_path: Path) -> None:
+    plan = json.loads((DEMO / "plan.json").read_text())
+    files = {**plan["cases"][0]["files"], "case_dir": "c", "script": "c/x.py"}
+    folders = [f"{number}/{LONG[:3000]}" for number in range(30)]
+    plan["cases"] = [{**plan["cases"][0], "files": {**files, "extern_dir": each}} for each in folders]
+    with pytest.raises(FlagPerfError, match="names folders of more than 65536 characters together"):
+        code_of(read_plan(plan, "plan.json"), "0" * 64, tmp_path)
 
 
 def test_enormous_figures_are_shown_and_times_beyond_every_clock_refused(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from run_benchmarks.commands import run_command
 from run_benchmarks.history import index as index_module
 from run_benchmarks.history.index import Index
+from run_benchmarks.history.places import places_in
 from run_benchmarks.history.query import Query, Row, condition_of, count, select
 from run_benchmarks.journal import Journal
 from run_benchmarks.results.summary import Run, write_summary
@@ -198,8 +199,95 @@ def test_without_a_cache_it_is_kept_in_memory(
     monkeypatch.setattr(index_module, "_cache_file", lambda path: log_path / "gone" / "x.sqlite")
     assert listed(log_path, "--verdict", "converged") == 0
     shown = capsys.readouterr()
-    assert shown.out.count("CONVERGED") == 4 and "cannot be written: every run is read anew" in shown.err
+    assert shown.out.count("CONVERGED") == 4 and "every run is read anew each time: the cache" in shown.err
     assert not (log_path / "gone").exists()
+
+
+def _folder_anothers(cache: Path) -> None:
+    os.chown(cache / "flagperf", 65534, 65534)
+
+
+def _file_anothers(cache: Path) -> None:
+    os.chown(next((cache / "flagperf").iterdir()), 65534, 65534)
+
+
+def _cache_anothers(cache: Path) -> None:
+    os.chown(cache, 65534, 65534)
+
+
+def _link_of_anothers(cache: Path) -> None:
+    cache.rename(cache.parent / "own")
+    cache.symlink_to(cache.parent / "own")
+    os.chown(cache, 65534, 65534, follow_symlinks=False)
+
+
+def _folder_open(cache: Path) -> None:
+    (cache / "flagperf").chmod(0o770)
+
+
+def _file_open(cache: Path) -> None:
+    next((cache / "flagperf").iterdir()).chmod(0o666)
+
+
+def _folder_elsewhere(cache: Path) -> None:
+    (cache / "flagperf").rename(cache / "elsewhere")
+    (cache / "flagperf").symlink_to(cache / "elsewhere")
+
+
+def _file_elsewhere(cache: Path) -> None:
+    file = next((cache / "flagperf").iterdir())
+    file.rename(cache / "elsewhere")
+    file.symlink_to(cache / "elsewhere")
+
+
+def _second_name(cache: Path) -> None:
+    (cache / "elsewhere").hardlink_to(next((cache / "flagperf").iterdir()))
+
+
+OPEN = [_folder_open, _file_open, _folder_elsewhere, _file_elsewhere, _second_name]
+ANOTHERS = [_folder_anothers, _file_anothers, _cache_anothers, _link_of_anothers]
+
+
+@pytest.mark.parametrize("plant", [*OPEN, *(ANOTHERS if os.geteuid() == 0 else [])])
+def test_an_index_that_another_user_may_have_made_is_neither_believed_nor_written(
+    plant: Callable[[Path], None], index: Index, log_path: Path, capsys: Capture
+) -> None:
+    refreshed(index)
+    assert index.file
+    with index.use() as connection, connection:
+        connection.execute("UPDATE rounds SET verdict = 'FORGED'")
+    shutil.rmtree(runs_in(log_path)[0])  # a refresh would write it down
+    before = index.file.read_bytes()
+    plant(log_path.parent / "cache")
+    assert listed(log_path) == 0
+    shown = capsys.readouterr()
+    assert "FORGED" not in shown.out and shown.out.count("CONVERGED") == 3
+    assert shown.err.count("every run is read anew each time") == 1 and str(log_path.parent) in shown.err
+    assert index.file.read_bytes() == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="to give a folder away takes root")
+def test_nothing_is_made_in_the_cache_of_another_user(log_path: Path) -> None:
+    cache = log_path.parent / "cache"
+    cache.mkdir()
+    os.chown(cache, 65534, 65534)
+    again = Index(log_path)
+    again.close()
+    assert again.file is None and not list(cache.iterdir())
+
+
+def test_links_in_a_run_cost_no_look_into_what_they_lead_to(log_path: Path) -> None:
+    """A thousand links to a folder of five thousand rounds held `list` and `serve` for minutes."""
+    run, elsewhere = runs_in(log_path)[0], log_path.parent / "elsewhere"
+    (elsewhere / "round1").mkdir(parents=True)
+    places = {place.path: place.mark for place in places_in(log_path)}
+    next(run.glob("*/round1")).with_name("round9").symlink_to(elsewhere)
+    (run / "link").symlink_to(elsewhere)
+    assert {place.path: place.mark for place in places_in(log_path)} != places, "the case's folder changed"
+    marks = {place.mark for place in places_in(log_path)}
+    os.utime(elsewhere / "round1", (1, 1))
+    os.utime(elsewhere, (1, 1))
+    assert {place.mark for place in places_in(log_path)} == marks
 
 
 # ---- what is asked of it

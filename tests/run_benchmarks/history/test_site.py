@@ -243,7 +243,7 @@ def test_of_a_hostile_run_that_goes_on_a_bounded_part_is_shown(log_path: Path, t
         "".join(f'{{"case": "x", "round": 1, "time": {time}}}\n' for time in (10**400, "1e308"))
     )
     case = {"files": {"script": ""}, "chip": None, "parameters": {}, "deadline_s": 1.0}
-    settings = {"framework": "", "nnodes": 1, "nproc": 1, "repeat": 10**9}
+    settings = {"framework": "", "nnodes": 1, "nproc": 1, "repeat": 999_999}
     cases = [{**case, "settings": {**settings, "name": f"c{number}"}} for number in range(1000)]
     (run / "plan.json").write_text(json.dumps({"cases": cases}))
     tracemalloc.start()

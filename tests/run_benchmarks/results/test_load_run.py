@@ -25,7 +25,7 @@ from run_benchmarks.exports.chosen import Round
 from run_benchmarks.journal import Journal, is_held
 from run_benchmarks.report.rounds import round_view
 from run_benchmarks.results import folder as folder_module
-from run_benchmarks.results import load
+from run_benchmarks.results import load, round_folders
 from run_benchmarks.results.folder import MOST_WRONG, open_folder, summed_up
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.rescore import rescore
@@ -367,6 +367,39 @@ def test_a_folder_that_is_a_link_is_not_followed(name: str, folder: Path) -> Non
     loaded = load_run(folder)
     assert f"{path}: is a link, which is not followed" in loaded.notes
     assert 1 not in by_round(loaded)
+
+
+def test_links_to_cases_and_rounds_are_said_and_not_looked_into(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`show` looked into a thousand links to a folder of five thousand rounds: five million looks."""
+    for number in range(60):
+        (folder / f"c{number}").symlink_to(NAME)
+        (folder / NAME / f"round{number + 10}").symlink_to("round1")
+    listed: list[str] = []
+
+    def recorded(listing: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda path: listed.append(str(path)) or listing(path)
+
+    for name in ("listdir", "scandir"):
+        monkeypatch.setattr(os, name, recorded(getattr(os, name)))
+    loaded = load_run(folder)
+    assert listed and not [path for path in listed if Path(path).is_symlink()]
+    assert loaded.results == run.results
+    assert loaded.notes[-1] == "70 more notes like these"
+    assert all("is a link, which is not followed" in note for note in loaded.notes[:-1])
+
+
+def test_of_very_many_folders_some_are_looked_at_and_that_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(round_folders, "MOST_FOLDERS", 3)  # the case's, and two rounds of it
+    opened = open_folder(folder)
+    assert [key.number for key in opened.rounds] == [1, 2]
+    assert opened.notes == [f"{folder}: holds more than 3 folders: the rest is not looked at"]
+    (folder / "zzz").mkdir()
+    monkeypatch.setattr(round_folders, "MOST_FOLDERS", 5)
+    assert not open_folder(folder).notes
 
 
 def test_what_lies_behind_a_link_is_read_for_no_report_and_no_export(folder: Path) -> None:

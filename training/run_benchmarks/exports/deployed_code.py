@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -17,6 +17,10 @@ from run_benchmarks.stages.tree import END_MARK, Tree, extern_folders, mount_poi
 from utils.errors import FlagPerfError
 
 SHARED = ("benchmarks/__init__.py", "benchmarks/driver/", "benchmarks/common/", "utils/")
+LONGEST_PATH = 4096  # PATH_MAX of Linux
+LONGEST_FOLDERS = (
+    2**16
+)  # characters of all that are made: with the parents of each they are entries of the tree
 
 
 def digest_that_ran(results: Sequence[RoundResult]) -> str:
@@ -29,12 +33,15 @@ def tree_today(plan: ExportedPlan, training_dir: Path) -> Tree:
     """What the hosts would get of `training_dir` with this plan.
 
     Raises:
-        FlagPerfError: something there cannot be packed.
+        FlagPerfError: something there cannot be packed, or the plan names what can be no path.
     """
-    paths = (plan.run.get("flagperf_path_container"), plan.run.get("log_path_container"))
+    names = ("flagperf_path_container", "log_path_container", "log_path")
+    *paths, log_path = (plan.run.get(name) for name in names)
+    _check_lengths([*map(str, (*paths, log_path)), *(path for case in plan.cases for path in case.paths())])
     mounts = mount_points(*map(str, paths)) if all(paths) else ()
     folders = (*mounts, *extern_folders(case.files for case in plan.cases))
-    log_path = plan.run.get("log_path")
+    if sum(map(len, folders)) > LONGEST_FOLDERS:
+        raise FlagPerfError(f"the plan names folders of more than {LONGEST_FOLDERS} characters together")
     try:
         return pack_tree(training_dir, folders, Path(log_path) if isinstance(log_path, str) else None)
     except (
@@ -42,6 +49,12 @@ def tree_today(plan: ExportedPlan, training_dir: Path) -> Tree:
         RuntimeError,
     ) as error:  # a stranger's paths: with a NUL, half a character, in a circle
         raise FlagPerfError(f"the plan names a path that is none: {error}") from error
+
+
+def _check_lengths(paths: Iterable[str]) -> None:
+    """A stranger's path of very many parts takes time and memory by the square of their number."""
+    if any(len(path) > LONGEST_PATH for path in paths):
+        raise FlagPerfError(f"the plan names a path that is none: it has more than {LONGEST_PATH} characters")
 
 
 def code_of(plan: ExportedPlan, digest: str, training_dir: Path) -> dict[str, bytes]:
@@ -80,6 +93,8 @@ def environment_scripts(plan: Mapping[str, Any], training_dir: Path) -> list[Run
     """
     files = [case.get("files") for case in as_list(plan.get("cases")) if isinstance(case, dict)]
     named = [each.get("environment_script") for each in files if isinstance(each, dict)]
-    paths = sorted({PurePosixPath(name) for name in named if isinstance(name, str)})
+    paths = sorted(
+        {PurePosixPath(name) for name in named if isinstance(name, str) and len(name) <= LONGEST_PATH}
+    )
     inside = [path for path in paths if path.parts and ".." not in path.parts and not path.is_absolute()]
     return [looked_at(training_dir, str(path)) for path in inside if os.path.lexists(training_dir / path)]

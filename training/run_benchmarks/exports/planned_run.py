@@ -32,6 +32,10 @@ class ExportedCase:
         """Its folder in the result tree."""
         return str(self.settings.get("name"))
 
+    def paths(self) -> tuple[str, ...]:
+        """Those that its code is found by, in `training/`."""
+        return (self.files.case_dir, self.files.script, self.files.extern_dir)
+
     def code_folders(self) -> tuple[str, ...]:
         """What of the tree it ran, vendor and image included: paths in `training/`."""
         model = PurePosixPath(self.files.case_dir).parent.as_posix()

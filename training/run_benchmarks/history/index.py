@@ -17,10 +17,12 @@ from typing import Final
 
 from run_benchmarks.history.entries import Cells, entry_of
 from run_benchmarks.history.places import Place, places_in
+from run_benchmarks.own_folder import check_private
 from utils.errors import FlagPerfError
 
 VERSION: Final = 6  # of the tables below and of what stands in them: an index with another one is made anew
 BUSY_S = 30.0
+REMEDY = "set XDG_CACHE_HOME to a folder of your own"
 # The columns are the cells that `entry_of` gives, in their order.
 _TABLES = """
 CREATE TABLE runs (key PRIMARY KEY, path, mark, name, uid, state, started, exit_code, notes);
@@ -39,13 +41,14 @@ CREATE VIEW listed AS
 class Index:
     """The runs of one result directory. It may be used by several threads.
 
-    file: where it lies; None where it is kept in memory, as the cache cannot be written.
+    file: where it lies; None where it is kept in memory. why_in_memory: what is wrong with the cache then.
     """
 
     def __init__(self, log_path: Path, *, rebuild: bool = False) -> None:
         self.log_path = log_path.resolve()
         self._lock = threading.RLock()
-        self.file = _cache_file(self.log_path)
+        self.file: Path | None = None
+        self.why_in_memory = ""
         self._connection = self._open()
         if rebuild:  # what others use meanwhile stays until it has been read anew
             with self.use() as connection, connection:
@@ -114,15 +117,25 @@ class Index:
 
     def _open(self) -> sqlite3.Connection:
         """The index as it is; made anew where it is of another form, and in memory where no file can be had."""
-        for _ in range(2 if self.file else 0):
-            try:
-                return _connect(str(self.file))
-            except sqlite3.OperationalError:  # it cannot be written
-                break
-            except sqlite3.DatabaseError:
-                _remove(str(self.file))
+        try:
+            self.file = _cache_file(self.log_path)
+            return _connected(self.file)
+        except (OSError, RuntimeError, sqlite3.Error):  # RuntimeError: there is no home
+            self.why_in_memory = "the cache (XDG_CACHE_HOME, else ~/.cache) cannot be written"
+        except FlagPerfError as error:
+            self.why_in_memory = str(error)
         self.file = None
         return _connect(":memory:")
+
+
+def _connected(file: Path) -> sqlite3.Connection:
+    try:
+        return _connect(str(file))
+    except sqlite3.OperationalError:  # it cannot be written
+        raise
+    except sqlite3.DatabaseError:
+        _remove(file)
+        return _connect(str(file))
 
 
 def _connect(file: str) -> sqlite3.Connection:
@@ -161,22 +174,32 @@ def _make_tables(connection: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError(state)
 
 
-def _cache_file(log_path: Path) -> Path | None:
-    """Where the index of a result directory lies, in a folder for the user alone; None where there can be none."""
+def _cache_file(log_path: Path) -> Path:
+    """Where the index of a result directory lies, in a folder for the user alone.
+
+    Raises:
+        OSError, RuntimeError: there can be none.
+        FlagPerfError: it, or a folder on the way, may be somebody else's, who could forge what it says.
+    """
     digest = hashlib.sha256(os.fsencode(log_path)).hexdigest()[:20]
-    try:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-        folder = base / "flagperf"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # there is no home
-        return None
-    return folder / f"history-{digest}.sqlite"
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()).absolute()
+    folder = base / "flagperf"
+    file = folder / f"history-{digest}.sqlite"
+    check_private(folder, REMEDY)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for each in (folder, file, _journal_of(file)):
+        check_private(each, REMEDY)
+    return file
 
 
-def _remove(file: str) -> None:
-    for path in (file, f"{file}-journal"):
+def _journal_of(file: Path) -> Path:
+    return file.with_name(f"{file.name}-journal")
+
+
+def _remove(file: Path) -> None:
+    for path in (file, _journal_of(file)):
         with suppress(OSError):
-            Path(path).unlink()
+            path.unlink()
 
 
 def _insert(connection: sqlite3.Connection, table: str, cells: Cells) -> None:

@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from glob import glob
 from pathlib import Path
 
 from run_benchmarks.names import JOURNAL, RUN_FILES, RUN_NAME, is_run_folder
+from run_benchmarks.results.round_folders import round_folders
 from utils.errors import FlagPerfError
 from utils.text_files import one_line
 
@@ -80,8 +80,12 @@ def _marks(folder: Path) -> Iterator[str]:
 
     A round's `result.json` is put in place by renaming, which changes the time of the round's folder.
     """
-    folders = [*glob("*/", root_dir=folder), *glob("*/round*/", root_dir=folder)]  # noqa: PTH207 - of folders alone
-    for name in (*RUN_FILES, *sorted(folders)):
+    try:
+        in_cases = round_folders(folder)
+    except OSError:  # it goes away just now, or may not be looked into: its reader says so
+        in_cases = {}
+    rounds = (f"{case}/{name}" for case, names in in_cases.items() for name in names)
+    for name in (*RUN_FILES, *in_cases, *rounds):
         with suppress(OSError):  # it is not there, or goes away just now
             state = (folder / name).stat()
             yield f"{name} {state.st_size} {state.st_mtime_ns}"

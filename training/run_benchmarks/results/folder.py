@@ -22,6 +22,7 @@ from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.power import scope_in
 from run_benchmarks.results.reported import within_bounds
+from run_benchmarks.results.round_folders import round_folders
 from run_benchmarks.results.round_result import SCHEMA, Observation, RoundRecord, RoundResult
 from utils.errors import FlagPerfError
 from utils.node import rank_log_name
@@ -90,20 +91,20 @@ def open_folder(path: Path) -> RunFolder:
     Raises:
         FlagPerfError: it is no result folder of a run, or cannot be listed.
     """
+    folder = RunFolder(path)
     try:
         if not path.is_dir():
             raise FlagPerfError("there is no such folder", where=str(path), remedy=REMEDY)
-        entries = sorted(path.iterdir())
+        in_cases = round_folders(path, folder.note)
     except OSError as error:
         raise FlagPerfError(f"cannot be listed: {error.strerror}", where=str(path), remedy=REMEDY) from error
-    folder = RunFolder(path)
     folder.plan = _object(folder, "plan.json")
     folder.summary = _object(folder, "summary.json")
     folder.journal = list(_journal(folder))
     folder.cases = {case.settings.name: case for case in _cases(folder)}
     order = {name: place for place, name in enumerate(folder.cases)}
-    entries.sort(key=lambda entry: order.get(entry.name, len(order)))
-    folder.rounds = dict.fromkeys(key for entry in entries for key in _rounds_in(folder, entry))
+    by_plan = sorted(in_cases, key=lambda case: order.get(case, len(order)))
+    folder.rounds = dict.fromkeys(key for case in by_plan for key in _rounds_in(folder, case, in_cases[case]))
     if not (folder.plan or folder.summary or folder.journal or folder.rounds):
         raise _no_run(path)
     if not is_run_folder(path):
@@ -226,25 +227,23 @@ def _readable(
             return
 
 
-def _rounds_in(folder: RunFolder, entry: Path) -> list[RoundKey]:
-    """The rounds of the case whose folder `entry` is, if it is one."""
-    try:
-        names = [path.name for path in entry.iterdir()] if entry.is_dir() else []
-        numbers = sorted(int(match[1]) for name in names if (match := ROUND_FOLDER.fullmatch(name)))
-        links = {number: _link_on_the_way(entry / f"round{number}") for number in numbers}
-    except OSError as error:
-        folder.note(FlagPerfError(f"cannot be listed: {error.strerror}", where=str(entry)))
-        return []
-    for link in dict.fromkeys(filter(None, links.values())):
-        folder.note(FlagPerfError("is a link, which is not followed", where=str(link)))
-    return [RoundKey(entry.name, number) for number in numbers if not links[number]]
+def _rounds_in(folder: RunFolder, case: str, names: Iterable[str]) -> Iterator[RoundKey]:
+    """The rounds among the folders of a case, without those in which is a link to a folder, as of a node."""
+    numbers = (int(match[1]) for name in names if (match := ROUND_FOLDER.fullmatch(name)))
+    for key in (RoundKey(case, number) for number in sorted(numbers)):
+        path = folder.round_path(key)
+        try:
+            link = _link_in(path)
+        except OSError as error:
+            folder.note(FlagPerfError(f"cannot be listed: {error.strerror}", where=str(path)))
+            continue
+        if link:
+            folder.note(FlagPerfError("is a link, which is not followed", where=str(link)))
+        else:
+            yield key
 
 
-def _link_on_the_way(path: Path) -> Path | None:
-    """The link, if there is one, by which files of the round in a case's folder would be reached."""
-    above = next((each for each in (path.parent, path) if each.is_symlink()), None)
-    if above or not path.is_dir():
-        return above
+def _link_in(path: Path) -> Path | None:
     with os.scandir(path) as entries:
         return next((Path(each.path) for each in entries if each.is_symlink() and each.is_dir()), None)
 

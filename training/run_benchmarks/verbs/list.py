@@ -90,9 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 def fill(index: Index) -> None:
     """See which runs are new or have changed; say so where that will take a while."""
     if index.file is None:
-        complain(
-            "the cache (XDG_CACHE_HOME, else ~/.cache) cannot be written: every run is read anew each time"
-        )
+        complain(f"every run is read anew each time: {index.why_in_memory}")
 
     def tell(count: int) -> None:
         if count >= WORTH_SAYING:
