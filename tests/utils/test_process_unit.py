@@ -50,12 +50,12 @@ class Place:
         self, name: str, *argv: str, env: Sequence[tuple[str, str]] = ()
     ) -> subprocess.CompletedProcess[str]:
         """Start a unit of the run."""
-        words = [f"--label=flagperf.run={self.run}", "--", *argv]
+        words = [".", f"flagperf.run={self.run}", "--", *argv]
         return self._python(str(PROGRAM), "start", str(self.folder(name)), *words, more=env)
 
     def verb(self, verb: str, name: str, *values: str) -> subprocess.CompletedProcess[str]:
-        """Run `wait` or `stop` with the unit's own copy of the program."""
-        return self._python(str(self.folder(name) / "process_unit.py"), verb, str(self.folder(name)), *values)
+        """Run `wait` or `stop`."""
+        return self._python("-", verb, str(self.folder(name)), *values, stdin=PROGRAM.read_text())
 
     def listed(self) -> dict[str, bool]:
         """Name -> whether it runs, of the run's units."""
@@ -72,7 +72,7 @@ class Place:
 
     def waiting(self, name: str) -> subprocess.Popen[str]:
         """`wait`, in the background."""
-        argv = [sys.executable, str(self.folder(name) / "process_unit.py"), "wait", str(self.folder(name))]
+        argv = [sys.executable, str(PROGRAM), "wait", str(self.folder(name))]
         return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
 
     def _python(
@@ -291,7 +291,7 @@ def test_waiting_ends_when_the_unit_is_removed(place: Place) -> None:
 def test_no_output_of_a_unit_holds_the_connection_open(place: Place) -> None:
     """`start` must let go of the pipes it was given, or ssh would wait for the unit's end."""
     env = {**os.environ, "PYTHONPATH": str(TRAINING)}
-    words = [str(PROGRAM), "start", str(place.folder("a")), f"--label=flagperf.run={place.run}"]
+    words = [str(PROGRAM), "start", str(place.folder("a")), ".", f"flagperf.run={place.run}"]
     argv = [sys.executable, *words, "--", "sh", "-c", FOREVER]
     started = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert started.communicate(timeout=30) == (b"", b"")
@@ -364,16 +364,64 @@ def test_a_broken_record_is_left_alone_and_named(kind: str, place: Place) -> Non
     ),
 )
 def test_whatever_stands_in_the_units_folder_ends_no_list(record: object, name: str) -> None:
+    here = Path.cwd()
     with (
         tempfile.TemporaryDirectory() as folder,
         redirect_stdout(StringIO()) as out,
         redirect_stderr(StringIO()),
     ):
+        units = Path(folder) / "units"
+        units.mkdir()
         if name not in (".", ".."):
-            plant(Path(folder), name, record)
-        process_unit.list_units(Path(folder), "run20260102030405-abcdef")
+            plant(units, name, record)
+        try:
+            process_unit.list_units(units, "run20260102030405-abcdef")
+        finally:
+            os.chdir(here)
         for line in out.getvalue().splitlines():
             assert json.loads(line)["name"] == name
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away, which only root can")
+@pytest.mark.parametrize("depth", [0, 1], ids=["work folder", "units"])
+def test_nothing_is_believed_that_lies_in_another_users_folder(depth: int, tmp_path: Path) -> None:
+    """A machine may lose its files while a run goes on, and anybody makes folders of their names in /var/tmp."""
+    place = Place(tmp_path / "work" / "units", f"test-{uuid.uuid4().hex[:12]}")
+    place.folder("a").mkdir(parents=True)
+    about = {"host": os.uname().nodename, "labels": {"flagperf.run": place.run}}
+    (place.folder("a") / "unit.json").write_text(json.dumps(about))
+    (place.folder("a") / "exit_code").write_text("0")
+    assert place.listed() == {"a": False} and place.verb("wait", "a").stdout == "0\n"
+    os.chown((place.units.parent, place.units)[depth], 65534, 65534)
+    assert place.listed() == {} and place.remove() == []
+    for verb in (("wait",), ("stop", "0")):
+        done = place.verb(verb[0], "a", *verb[1:])
+        assert done.returncode == 1 and "the unit was removed" in done.stderr
+        assert f"left alone, for it is no folder of ours: '{place.units}'" in done.stderr
+    assert (place.folder("a") / "unit.json").is_file()
+
+
+def test_what_is_put_in_the_place_of_the_units_while_they_are_removed_stays(
+    place: Place, tmp_path: Path
+) -> None:
+    held = tmp_path / "held"
+    place.start("a", "sh", "-c", f"trap 'touch {held}' TERM; while [ ! -e {held}.go ]; do sleep 0.05; done")
+    words = ("-", "remove", str(place.units), place.run, "60")
+    removing = subprocess.Popen(
+        [sys.executable, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert removing.stdin
+    removing.stdin.write(PROGRAM.read_text())
+    removing.stdin.close()
+    eventually(held.exists)
+    ours, victims = tmp_path / "moved", tmp_path / "victims"
+    (victims / place.unit("a")).mkdir(parents=True)
+    place.units.rename(ours)
+    place.units.symlink_to(victims)
+    Path(f"{held}.go").touch()
+    assert removing.wait(60) == 0
+    assert list(victims.iterdir()) == [victims / place.unit("a")] and list(ours.iterdir()) == []
+    place.units.unlink()
 
 
 def test_links_among_the_units_are_left_alone(place: Place, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from run_benchmarks.results.folder import RunFolder, open_folder
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import UnitState
 from run_benchmarks.stages.fan_out import on_all
-from run_benchmarks.stages.run_folder import left_folders_argv, remove_argv
+from run_benchmarks.stages.run_folder import ENTER_OWN, left_folders_argv, remove_argv
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport, checked
 from run_benchmarks.transports.kubectl.client import Kubectl
@@ -45,8 +45,8 @@ from utils.errors import FlagPerfError
 T = TypeVar("T")
 QUICK_S, REMOVING_S = 60.0, 600.0
 SLURM = "Slurm"  # in the place of a host
-# $0: a folder that need not be there.
-LIST_FOLDERS = '[ ! -d "$0" ] || exec find "$0" -mindepth 1 -maxdepth 1 -type d'
+# $0: the work folder, or one in it, which need not be there.
+LIST_FOLDERS = f'[ ! -d "$0" ] || {{ {ENTER_OWN}exec find "$0" -mindepth 1 -maxdepth 1 -type d; }}'
 
 
 @dataclass(frozen=True)

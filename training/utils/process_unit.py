@@ -1,19 +1,19 @@
 """Units without containers: a process tree that outlives the connection which started it.
 
-    python3 process_unit.py start FOLDER [--label K=V] [--workdir DIR] -- ARGV...
-    python3 FOLDER/process_unit.py wait FOLDER           prints the exit code, once there is one
-    python3 FOLDER/process_unit.py stop FOLDER GRACE_S   SIGTERM to the tree, SIGKILL to what is left
+    python3 process_unit.py start FOLDER WORKDIR K=V... -- ARGV...    K=V: labels
+    python3 - wait FOLDER                                prints the exit code, once there is one
+    python3 - stop FOLDER GRACE_S                        SIGTERM to the tree, SIGKILL to what is left
     python3 - list UNITS [RUN]                           a line of JSON a unit, of one run or of all
     python3 - remove UNITS RUN GRACE_S                   end and remove a run's units; prints their names
 
 A unit's processes are found by a mark in their environment, which all that they start inherit, and by descent: no PID
-is written down, so none can be taken for another. FOLDER is UNITS/NAME, with unit.json, output.log, exit_code, a copy
-of this file. What is no unit of ours is left alone. Standard library, Python 3.8 or later, Linux.
+is written down, so none can be taken for another. FOLDER is UNITS/NAME, with unit.json, output.log and exit_code. What
+is no unit of ours is left alone: UNITS may have gone since, and another user's be in its place, so that this file comes
+by standard input later on. Standard library, Python 3.8 or later, Linux.
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import json
 import os
@@ -34,6 +34,7 @@ MARK = re.compile(rb"FLAGPERF_\w+=")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # of a unit: a path that is made of it stays in its folder
 RUN_LABEL = "flagperf.run"
 REFUSED = 125  # as `docker run` exits where it starts nothing
+NOWHERE = "/proc/sys"  # nobody can put a unit there
 UNKNOWN_END = 137  # nobody saw how the main process ended: never taken for a success
 KILL_PATIENCE_S = 10.0
 PR_SET_CHILD_SUBREAPER = 36
@@ -49,8 +50,8 @@ class Process(NamedTuple):
 
 def start(folder: Path, *words: str) -> None:
     """Start a unit in the background, with this command's environment; returns once its main process runs."""
-    options, argv = _start_options(words)
-    labels = dict(word.split("=", 1) for word in options.label)
+    end = words.index("--")
+    argv, labels = words[end + 1 :], dict(word.split("=", 1) for word in words[1:end])
     if not NAME.fullmatch(folder.name):
         _fail(f"not a name for a unit: {folder.name!r}", REFUSED)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +64,7 @@ def start(folder: Path, *words: str) -> None:
     try:
         _write(folder / "unit.json", json.dumps(about))
         _write(folder / "exit_code", "    ")  # room for it: the disk may be full by then
-        trouble = _supervised(folder, {**os.environ, **marks}, [options.workdir, *argv])
+        trouble = _supervised(folder, {**os.environ, **marks}, [words[0], *argv])
     except OSError as error:  # a full disk, say: a folder that no unit.json tells of would never be removed
         trouble = str(error)
     if trouble:
@@ -73,9 +74,8 @@ def start(folder: Path, *words: str) -> None:
 
 def _supervised(folder: Path, env: dict[str, str], words: list[str]) -> str:
     """Start the supervisor; why the main process could not be started, if it could not."""
-    program, null = shutil.copy(__file__, folder / "process_unit.py"), subprocess.DEVNULL
-    trouble_end, tell = os.pipe()
-    argv = [sys.executable, "-I", program, "supervise", str(folder), str(tell), *words]
+    (trouble_end, tell), null = os.pipe(), subprocess.DEVNULL
+    argv = [sys.executable, "-I", __file__, "supervise", str(folder), str(tell), *words]
     with (folder / "output.log").open("ab") as log:
         subprocess.Popen(
             argv, env=env, stdin=null, stdout=log, stderr=log, pass_fds=[tell], start_new_session=True
@@ -89,8 +89,11 @@ def supervise(folder: Path, tell: str, workdir: str, *argv: str) -> None:
     """Start the main process, wait for it, end what it leaves behind, write down its exit code."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # not SIG_IGN, which would be inherited
         signal.signal(number, lambda *_: None)
-    _adopt_orphans()
+    # the parent of what loses its own, so that descent is never broken; without it the mark must do
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     env = {name: value for name, value in os.environ.items() if name != SUPERVISOR_MARK}
+    exit_code = os.open(folder / "exit_code", os.O_WRONLY)  # now: the unit may put anything in its place
     try:
         main = subprocess.Popen(argv, cwd=workdir, env=env, start_new_session=True)
     except OSError as error:
@@ -100,7 +103,7 @@ def supervise(folder: Path, tell: str, workdir: str, *argv: str) -> None:
     code = _reap(main.pid)
     _kill_until_none(lambda: _tree(f"{UNIT_MARK}={folder.name}"))
     _reap()
-    os.write(os.open(folder / "exit_code", os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK), b"%d" % code)
+    os.write(exit_code, b"%d" % code)
 
 
 def wait(folder: Path) -> None:
@@ -118,8 +121,9 @@ def stop(folder: Path, grace_s: str) -> None:
 
 def list_units(units: Path, run: str | None = None) -> None:
     """Print this host's units: those with a folder, and those whose folder is gone but that still run."""
+    _enter(units)
     table = _processes()
-    for name, labels in _labels_by_name(units, table).items():
+    for name, labels in _labels_by_name(table).items():
         if run is None or labels.get(RUN_LABEL) == run:
             running = any(f"{UNIT_MARK}={name}" in process.marks for process in table)
             print(json.dumps({"name": name, "labels": labels, "running": running}))
@@ -127,13 +131,27 @@ def list_units(units: Path, run: str | None = None) -> None:
 
 def remove(units: Path, run: str, grace_s: str) -> None:
     """End and remove the run's units on this host; print the names of those that were there."""
-    labels = _labels_by_name(units, _processes())
+    _enter(units)
+    labels = _labels_by_name(_processes())
     names = [name for name in labels if labels[name].get(RUN_LABEL) == run]
     _end(lambda: _tree(f"{RUN_MARK}={run}"), float(grace_s))
     for name in names:
         _end_supervisor(name)
-        subprocess.run(["rm", "-rf", "--", str(units / name)])  # however deep: shutil.rmtree recurses
+        subprocess.run(["rm", "-rf", "--", name])  # however deep: shutil.rmtree recurses
         print(name)
+
+
+def _enter(units: Path) -> None:
+    """Go into the folder of units, and stay in it whatever becomes of its path; nowhere where it is not this user's."""
+    try:
+        for folder in (units.parent, units.name):
+            os.chdir(folder)
+            if Path().stat().st_uid != os.geteuid():
+                raise PermissionError("it belongs to another user")
+    except OSError as error:
+        os.chdir(NOWHERE)
+        if not isinstance(error, FileNotFoundError):
+            print(f"left alone, for it is no folder of ours: {str(units)!r}: {error}", file=sys.stderr)
 
 
 def _tree(mark: str) -> list[int]:
@@ -154,15 +172,16 @@ def _processes() -> list[Process]:
 
 def _process(entry: Path) -> Process | None:
     try:
-        status, environ = ((entry / name).read_bytes() for name in ("status", "environ"))
-    except OSError:  # it has ended, or is another user's
+        status = (entry / "status").read_bytes()
+        values = dict(line.split(b":", 1) for line in status.splitlines() if b":" in line)
+        # anybody can start a program with our marks, and by sudo as root: only what is this user's alone has any
+        is_ours = set(values[b"Uid"].split()) == {b"%d" % os.geteuid()}
+        environ = (entry / "environ").read_bytes() if is_ours else b""
+    except OSError:  # it has ended, or nobody may look at it
         return None
-    values = dict(line.split(b":", 1) for line in status.splitlines() if b":" in line)
-    if values[b"State"].split()[0] in (b"Z", b"X"):
+    if values[b"State"].split()[0] in (b"Z", b"X") or not (is_ours or os.geteuid() == 0):
         return None
-    # anybody can start a program with our marks, and by sudo as root: only what is this user's alone has any
-    ours = set(values[b"Uid"].split()) == {b"%d" % os.geteuid()}
-    marks = (item.decode(errors="replace") for item in environ.split(b"\0") if ours and MARK.match(item))
+    marks = (item.decode(errors="replace") for item in environ.split(b"\0") if MARK.match(item))
     return Process(int(entry.name), int(values[b"PPid"]), frozenset(marks))
 
 
@@ -170,31 +189,25 @@ def _supervisors(name: str) -> list[int]:
     return [process.pid for process in _processes() if f"{SUPERVISOR_MARK}={name}" in process.marks]
 
 
-def _labels_by_name(units: Path, table: Iterable[Process]) -> dict[str, dict[str, str]]:
-    """Name -> labels of this host's units. The folder may be shared by hosts (NFS)."""
+def _labels_by_name(table: Iterable[Process]) -> dict[str, dict[str, str]]:
+    """Name -> labels of this host's units. Their folder, which we are in, may be shared by hosts (NFS)."""
     labels: dict[str, dict[str, str]] = {}
-    for file in sorted(units.glob("*/unit.json")):
-        host, written = _record(file)
-        if host == os.uname().nodename:
-            labels[file.parent.name] = written
+    for file in sorted(Path().glob("*/unit.json")):
+        try:
+            plain = file.is_file() and not file.is_symlink() and not file.parent.is_symlink()
+            if not (plain and NAME.fullmatch(file.parent.name) and file.stat().st_size < 2**20):
+                raise ValueError("its name, a link, or its size")
+            about = json.loads(file.read_text())
+            if about["host"] == os.uname().nodename:
+                labels[file.parent.name] = {str(key): str(value) for key, value in about["labels"].items()}
+        except Exception as error:  # whatever a stranger put there
+            name = str(file.parent.absolute())
+            print(f"left alone, for it is no unit of ours: {name!r}: {error!r}", file=sys.stderr)
     for process in table:
         values = dict(mark.split("=", 1) for mark in process.marks)
         if NAME.fullmatch(values.get(UNIT_MARK, "")):
             labels.setdefault(values[UNIT_MARK], {RUN_LABEL: values.get(RUN_MARK, "")})
     return labels
-
-
-def _record(file: Path) -> tuple[str, dict[str, str]]:
-    """The host and the labels that a unit.json tells of; of one that no unit of ours has, nothing, and it is named."""
-    try:
-        plain = file.is_file() and not file.is_symlink() and not file.parent.is_symlink()
-        if not (plain and NAME.fullmatch(file.parent.name) and file.stat().st_size < 2**20):
-            raise ValueError("its name, a link, or its size")
-        about = json.loads(file.read_text())
-        return str(about["host"]), {str(name): str(value) for name, value in about["labels"].items()}
-    except Exception as error:  # whatever a stranger put there
-        print(f"left alone, for it is no unit of ours: {str(file.parent)!r}: {error!r}", file=sys.stderr)
-        return "", {}
 
 
 def _end(find: Callable[[], list[int]], grace_s: float) -> None:
@@ -239,16 +252,8 @@ def _wait_for_supervisor(name: str, patience_s: float | None = None) -> None:
                 time.sleep(0.2)
             continue
         if pid in _supervisors(name):  # and not another process that got its PID in between
-            poll = select.poll()
-            poll.register(handle, select.POLLIN)
-            poll.poll(None if patience_s is None else patience_s * 1000)
+            select.select([handle], [], [], patience_s)
         os.close(handle)
-
-
-def _adopt_orphans() -> None:
-    """Become the parent of what loses its own, so that descent is never broken; without it the mark must do."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _reap(until: int | None = None) -> int:
@@ -270,11 +275,12 @@ def _write(path: Path, text: str) -> None:
 
 def _code_of_ended(folder: Path) -> int:
     """The exit code of a unit whose supervisor has gone. Where it was killed, the rest is ended here."""
-    if not folder.is_dir():
+    _enter(folder.parent)
+    if not Path(folder.name).is_dir():
         _fail(f"the unit was removed: {folder}", 1)
     try:
         # the unit, whose folder it is, may have put a pipe there, or a link
-        return int(os.read(os.open(folder / "exit_code", os.O_NOFOLLOW | os.O_NONBLOCK), 20))
+        return int(os.read(os.open(f"{folder.name}/exit_code", os.O_NOFOLLOW | os.O_NONBLOCK), 20))
     except (OSError, ValueError):
         _kill_until_none(lambda: _tree(f"{UNIT_MARK}={folder.name}"))
         return UNKNOWN_END
@@ -283,13 +289,6 @@ def _code_of_ended(folder: Path) -> int:
 def _fail(message: str, code: int) -> NoReturn:
     print(message, file=sys.stderr)
     sys.exit(code)
-
-
-def _start_options(words: tuple[str, ...]) -> tuple[argparse.Namespace, list[str]]:
-    parser, end = argparse.ArgumentParser(prog="process_unit start FOLDER"), words.index("--")
-    parser.add_argument("--label", action="append", default=[])
-    parser.add_argument("--workdir", default=".")
-    return parser.parse_args(words[:end]), list(words[end + 1 :])
 
 
 VERBS: dict[str, Callable[..., None]] = {

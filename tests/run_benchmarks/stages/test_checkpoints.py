@@ -217,6 +217,16 @@ def test_a_runs_folder_that_somebody_else_has_made_is_refused(continuing: Site, 
     made(continuing, 2)
 
 
+def test_a_runs_folder_that_others_may_write_to_is_closed(saving: Site) -> None:
+    """As a default access control list of CHECKPOINT_PATH makes one, whatever the umask."""
+    case = saving.folder / "ck" / RUN.uid / CASE
+    case.mkdir(parents=True)
+    for folder in (case, case.parent):
+        folder.chmod(0o777)
+    made(saving)
+    assert (mode(case.parent), mode(case)) == (0o700, 0o755)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away, which only root can")
 def test_where_a_file_system_takes_root_for_nobody_what_belongs_to_nobody_is_ours(
     saving: Site, monkeypatch: pytest.MonkeyPatch

@@ -277,7 +277,7 @@ class Nobody(LocalTransport):
 def test_what_the_user_may_not_read_costs_no_other_file(target: Path) -> None:
     """As on a host whose containers write as root, and whose ssh user is an ordinary one."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as work:
-        Path(work).chmod(0o755)
+        os.chown(work, 65534, 65534)
         source = Path(work, NODE)
         (source / "root's own").mkdir(parents=True)
         for name in ("rank0.out.log", "root's log", "root's own/log"):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.names import HostPaths, Node
-from run_benchmarks.stages.run_folder import make_node_folder, remove_argv
+from run_benchmarks.stages.run_folder import left_folders_argv, make_node_folder, remove_argv
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.builders import make_case
 from utils.errors import FlagPerfError
@@ -101,6 +101,17 @@ def test_a_planted_link_is_removed_and_not_what_it_leads_to(
     folder.symlink_to(mine / "h1_noderank0")
     assert remove(paths, folder).returncode == 0
     assert not folder.is_symlink() and (mine / "h1_noderank0/thesis").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away, which only root can")
+def test_nothing_is_removed_from_a_work_folder_of_another_user(paths: HostPaths, shell: None) -> None:
+    """The work folder has gone, with all of /var/tmp, and somebody has made one of that name."""
+    folder = make(paths, node_of())
+    os.chown(paths.work, 65534, 65534)
+    done = remove(paths, folder)
+    assert done.returncode != 0 and f"{paths.work} belongs to another user" in done.stderr
+    left = subprocess.run(left_folders_argv(paths.work, "uid"), capture_output=True, text=True, check=False)
+    assert left.returncode == 3 and folder.is_dir()
 
 
 def test_nothing_is_removed_through_a_planted_round_folder(

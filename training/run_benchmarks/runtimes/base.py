@@ -113,7 +113,7 @@ class Runtime(ABC):
 
     async def wait(self, transport: Transport, name: str) -> int:
         """The unit's exit code, once it has ended: an event, not a poll. May be asked again where contact was lost."""
-        completed = self._passed(await transport.run(self._wait_argv(name)))
+        completed = self._passed(await transport.run(self._wait_argv(name), stdin=self._commands_stdin()))
         code = whole([" ", *completed.stdout.split()][-1])
         if code is None:
             remedy = (
@@ -133,7 +133,8 @@ class Runtime(ABC):
     async def stop(self, transport: Transport, name: str, grace_s: int) -> None:
         """End the unit: SIGTERM, SIGKILL after `grace_s` seconds. It is no error if it has ended or is gone."""
         with self.cleaning_up(transport.host, grace_s):
-            await self._checked(transport, self._stop_argv(name, grace_s), grace_s=grace_s, may_be_gone=True)
+            argv, stdin = self._stop_argv(name, grace_s), self._commands_stdin()
+            await self._checked(transport, argv, stdin=stdin, grace_s=grace_s, may_be_gone=True)
 
     async def remove_all(self, transport: Transport, run_id: str, grace_s: int = 0) -> tuple[str, ...]:
         """End and remove every unit of the run on this host; returns the names of those that were there. Idempotent."""
@@ -196,6 +197,10 @@ class Runtime(ABC):
     @abstractmethod
     def _stop_argv(self, name: str, grace_s: int) -> tuple[str, ...]:
         """The command that ends the unit."""
+
+    def _commands_stdin(self) -> bytes | None:
+        """What the commands that wait for a unit and end it read."""
+        return None
 
     @abstractmethod
     def _inside_argv(self, name: str) -> tuple[str, ...]:

@@ -15,8 +15,11 @@ from run_benchmarks.transports.base import Completed, Transport
 from utils import process_unit
 from utils.records import FailureClass
 
-PROGRAM, OUTPUT = "process_unit.py", "output.log"  # in every unit's folder
+PROGRAM = "process_unit.py"
+OUTPUT = "output.log"  # in every unit's folder
 OUTPUT_BYTES, OUTPUT_TIMEOUT_S = 2**16, 60.0
+# $0: the work folder, in whose place another user's may be by now; $1: a file below it; $2: how many bytes.
+TAIL = 'cd -P -- "$0" && [ -O . ] && exec tail -c "$2" "./$1"'
 END = "end-of-the-program"
 OLDEST_PYTHON = (3, 8)
 # What Python imports by name never comes from the folder that a command happens to run in, or from PYTHONPATH.
@@ -33,7 +36,8 @@ class ProcessRuntime(Runtime):
 
     def __init__(self, run: RunSettings) -> None:
         self.python = self._host_python = run.process_python
-        self._units = f"{work_folder(run)}/{UNITS}"
+        self._work = work_folder(run)
+        self._units = f"{self._work}/{UNITS}"
         self.units_seen = f"{self._units} and the ssh user's processes"
 
     def path_inside(self, mounts: Sequence[Mount], host_path: str) -> str:
@@ -52,8 +56,8 @@ class ProcessRuntime(Runtime):
                 "start",
                 self._folder(unit.name),
             ),
-            *(f"--label={name}={value}" for name, value in unit.labels.items()),
-            *((f"--workdir={unit.workdir}",) if unit.workdir else ()),
+            unit.workdir or ".",
+            *(f"{name}={value}" for name, value in unit.labels.items()),
             "--",
             *unit.argv,
         )
@@ -66,7 +70,7 @@ class ProcessRuntime(Runtime):
         return tuple(completed.stdout.split())
 
     def removal_script(self, run_id: str) -> str:
-        words = (self._host_python, *ISOLATED, "-", "remove", self._units, run_id, "0")
+        words = self._asking("remove", self._units, run_id, "0")
         return f"{shlex.join(words)} <<'{END}'\n{Path(process_unit.__file__).read_text()}\n{END}\n"
 
     async def list_units(self, transport: Transport, run_id: str | None = None) -> tuple[UnitState, ...]:
@@ -81,7 +85,7 @@ class ProcessRuntime(Runtime):
 
     async def last_output(self, transport: Transport, name: str, lines: int = 50) -> str:
         # the unit may have put anything in its place: a pipe, a line without an end
-        argv = ("tail", "-c", str(OUTPUT_BYTES), f"{self._folder(name)}/{OUTPUT}")
+        argv = ("sh", "-c", TAIL, self._work, f"{UNITS}/{name}/{OUTPUT}", str(OUTPUT_BYTES))
         completed = await transport.run(argv, timeout=OUTPUT_TIMEOUT_S)
         return "\n".join(completed.stdout.strip().splitlines()[-lines:]) if completed.ok else ""
 
@@ -103,27 +107,29 @@ class ProcessRuntime(Runtime):
 
     def _wait_argv(self, name: str) -> tuple[str, ...]:
         # 137 also where the supervisor was killed and nobody knows the code
-        return self._with_unit("wait", name)
+        return self._asking("wait", self._folder(name))
 
     def _stop_argv(self, name: str, grace_s: int) -> tuple[str, ...]:
         # the whole tree, not the main process alone
-        return (*self._with_unit("stop", name), str(grace_s))
+        return self._asking("stop", self._folder(name), str(grace_s))
 
-    def _with_unit(self, verb: str, name: str) -> tuple[str, ...]:
-        return (self._host_python, *ISOLATED, f"{self._folder(name)}/{PROGRAM}", verb, self._folder(name))
+    def _asking(self, *words: str) -> tuple[str, ...]:
+        """The command that reads the program: where nothing may be deployed yet, or what another user has put there."""
+        return (self._host_python, *ISOLATED, "-", *words)
 
     def _inside_argv(self, name: str) -> tuple[str, ...]:
         return ()
 
     async def _program(self, transport: Transport, *words: str, grace_s: float = 0.0) -> Completed:
-        """Run the program where nothing may be deployed yet, or not any more: it goes in by standard input."""
-        source = Path(process_unit.__file__).read_bytes()
         return await self._checked(
-            transport, (self._host_python, *ISOLATED, "-", *words), stdin=source, grace_s=grace_s
+            transport, self._asking(*words), stdin=self._commands_stdin(), grace_s=grace_s
         )
 
+    def _commands_stdin(self) -> bytes:
+        return Path(process_unit.__file__).read_bytes()
+
     def _is_gone(self, completed: Completed) -> bool:
-        return "No such file" in completed.stderr or "the unit was removed" in completed.stderr
+        return "the unit was removed" in completed.stderr
 
     def _remedy(self, completed: Completed) -> str:
         oldest = ".".join(map(str, OLDEST_PYTHON))

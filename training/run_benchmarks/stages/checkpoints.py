@@ -10,7 +10,7 @@ from run_benchmarks.plan.continuation import OPTION, can_save, saves_checkpoints
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import QUICK_S, DoubtError, HostUse
-from run_benchmarks.stages.run_folder import MAKE_OPEN_FOLDER, OWN_FOLDERS, REMOVE_FOLDERS
+from run_benchmarks.stages.run_folder import MAKE_OPEN_FOLDER, OWN_FOLDERS, REMOVE_FROM_SHARED
 from run_benchmarks.stages.work_folder import MAKE, SEE_FOLDER, guard_argv
 from run_benchmarks.transports.base import Transport, checked
 from utils.checkpoints import CHECKPOINT_PATTERN
@@ -32,9 +32,10 @@ LIST_ALL = f'for case in "$1"/*; do for round in "$case"/*/; do timeout 2 {_NEWE
 # Where others have folders too it must be this run's own, or what is mounted is theirs to choose.
 # $3: `may_be_there` where an earlier attempt at this round may have made its folder.
 MAKE_FOLDERS = (
-    f'{OWN_FOLDERS}umask 077; [ -z "$2" ] || {{ own "${{2%/*}}"; [ -e "$0/$2" ] || mkdir -m 0755 "$0/$2" || exit; '
-    'own "$2"; }; [ "$1" ] || exit 0; [ -z "$3" ] || ! [ -d "$0/$1" ] || { own "$1"; exit 0; }; '
-    f"{MAKE_OPEN_FOLDER}"
+    f'{OWN_FOLDERS}umask 077; last() {{ is_ours "$1" || refuse "$1"; }}; '
+    '[ -z "$2" ] || { own "${2%/*}"; [ -e "$0/$2" ] || mkdir -m 0755 "$0/$2" || exit; last "$0/$2"; }; '
+    '[ "$1" ] || exit 0; own "${1%/*}"; chmod 700 "$0/${1%%/*}" || exit; '
+    f'[ -z "$3" ] || ! [ -d "$0/$1" ] || {{ last "$0/$1"; exit 0; }}; {MAKE_OPEN_FOLDER}'
 )
 
 
@@ -108,7 +109,7 @@ async def remove_checkpoint_folder(transport: Transport, plan: Plan, run: RunId,
     if node.rank == 0 and own and not node.case.roles:
         folder = str(PurePosixPath(own).relative_to(path))
         await checked(
-            transport, ["sh", "-c", REMOVE_FOLDERS, path, run.uid, folder], timeout=REMOVE_TIMEOUT_S
+            transport, ["sh", "-c", REMOVE_FROM_SHARED, path, run.uid, folder], timeout=REMOVE_TIMEOUT_S
         )
 
 

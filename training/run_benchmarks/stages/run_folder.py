@@ -14,14 +14,20 @@ from run_benchmarks.names import HostPaths, Node
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 
-# $0: the work folder, which is FlagPerf's own; $1: a folder below it. Shells set PWD to the physical path by `cd -P`.
-GO_BELOW = (
-    'cd -P -- "$0" && at=$PWD/$1 && cd -P -- "./$1" && [ "$PWD" = "$at" ] '
+# $0: the work folder, or one in it, which is the ssh user's own: if it has gone since, another's may be in its place.
+ENTER_OWN = (
+    'cd -P -- "$0" || exit; '
+    '[ -O . ] || { echo "$0 belongs to another user: what lies there is left alone" >&2; exit 3; }; '
+)
+# $0: a folder, and we are in it; $1: one below it. Shells set PWD to the physical path by `cd -P`.
+_GO_DOWN = (
+    'at=$PWD/$1 && cd -P -- "./$1" && [ "$PWD" = "$at" ] '
     '|| { echo "$0/$1 is not the folder that was made there" >&2; exit 3; }; '
 )
+GO_BELOW = f"{ENTER_OWN}{_GO_DOWN}"
 # `own PATH` makes the folders of a relative PATH below $0, and refuses a link, and what somebody else has made: what is
-# ours stays so, as long as nobody else may rename in the folder above it. On a file system that takes the ssh user
-# for another (NFS with root_squash), ours are those that belong to whom a new one does.
+# ours stays so, as long as nobody else may rename in the folder above it, by an access control list neither. On a file
+# system that takes the ssh user for another (NFS with root_squash), ours are those that belong to whom a new one does.
 OWN_FOLDERS = (
     'new_owner() { probe=$(mktemp -d "$0/.owner-XXXXXX") && stat -c %u "$probe"; rmdir "$probe"; }; '
     'is_ours() { [ -d "$1" ] && [ ! -L "$1" ] && '
@@ -29,7 +35,8 @@ OWN_FOLDERS = (
     'refuse() { [ ! -L "$1" ] || { echo "$1 is a link" >&2; exit 3; }; '
     'echo "$1 is $(stat -c "a %F of %U" "$1"), and not a folder of $(id -un)" >&2; exit 3; }; '
     'own() { at=$0; rest=$1/; while [ "$rest" ]; do at=$at/${rest%%/*}; rest=${rest#*/}; '
-    '[ -d "$at" ] || [ -L "$at" ] || mkdir -p "$at" || exit; is_ours "$at" || refuse "$at"; done; }; '
+    '[ -d "$at" ] || [ -L "$at" ] || mkdir -p "$at" || exit; is_ours "$at" || refuse "$at"; '
+    'chmod go-w "$at" || exit; done; }; '
 )
 # $0: a folder; $1: one below it, to be made. The last one must be new: what lies in it already is not this round's. All
 # may write to it, as the root of a container that may not pass over permissions is another user than the ssh user; a
@@ -38,14 +45,22 @@ MAKE_OPEN_FOLDER = (
     f'{OWN_FOLDERS}mkdir -p "$0" && own "${{1%/*}}" && {{ [ ! -L "$0/$1" ] || refuse "$0/$1"; }} && '
     'mkdir -m 0777 "$0/$1"'
 )
-# $1: the run's folder; then folders in it. Only those and what is empty then are removed.
-REMOVE_FOLDERS = (
-    '[ -e "$0/$1" ] || [ -L "$0/$1" ] || exit 0; run=$1; shift; '
-    'for d; do [ -e "$0/$d" ] || [ -L "$0/$d" ] || continue; '
-    f'(set -- "${{d%/*}}" "./${{d##*/}}"; {GO_BELOW}exec rm -rf "$2") || failed=1; done; '
-    f'set -- "$run"; {GO_BELOW}find . -mindepth 1 -depth -type d -empty -delete 2>/dev/null; '
-    'cd -P .. && rmdir "./${run##*/}" 2>/dev/null; exit "${failed:-0}"'
-)
+
+
+def _removal(enter: str) -> str:
+    """What removes, of $1, the run's folder, those folders in it that follow, and what is empty then."""
+    return (
+        '[ -e "$0/$1" ] || [ -L "$0/$1" ] || exit 0; run=$1; shift; '
+        'for d; do [ -e "$0/$d" ] || [ -L "$0/$d" ] || continue; '
+        f'(set -- "${{d%/*}}" "./${{d##*/}}"; {enter}{_GO_DOWN}exec rm -rf "$2") || failed=1; done; '
+        f'set -- "$run"; {enter}{_GO_DOWN}find . -mindepth 1 -depth -type d -empty -delete 2>/dev/null; '
+        'cd -P .. && rmdir "./${run##*/}" 2>/dev/null; exit "${failed:-0}"'
+    )
+
+
+REMOVE_FOLDERS = _removal(ENTER_OWN)
+# $0: a folder that others may have folders in too.
+REMOVE_FROM_SHARED = _removal('cd -P -- "$0" || exit; ')
 # $1: the folder of a case, then in it: a round's folder, that of an attempt at it, a node's folder. The node's is moved
 # from the one to the other; none of them is a link.
 MOVE_ASIDE = (
@@ -55,7 +70,7 @@ MOVE_ASIDE = (
 )
 # $0: the work folder; $1: the uid of a run. Pip's settings of its builds, and copies of files on their way.
 REMOVE_LEFT = (
-    '[ ! -d "$0" ] || { cd "$0" && find . -mindepth 1 -maxdepth 2 '
+    f'[ ! -d "$0" ] || {{ {ENTER_OWN}find . -mindepth 1 -maxdepth 2 '
     '\\( -path "./copy-$1-*" -o -path "./pip/flagperf-$1-build-*" \\) -prune -exec rm -rf {} +; }'
 )
 
