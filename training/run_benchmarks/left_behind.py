@@ -34,10 +34,11 @@ from run_benchmarks.results.folder import RunFolder, open_folder
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import UnitState
 from run_benchmarks.stages.fan_out import on_all
-from run_benchmarks.stages.run_folder import ENTER_OWN, left_folders_argv, remove_argv
+from run_benchmarks.stages.run_folder import left_folders_argv, remove_argv
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport, checked
 from run_benchmarks.transports.kubectl.client import Kubectl
+from run_benchmarks.transports.own_folder_script import ENTER_OWN
 from run_benchmarks.transports.srun import SrunTransport
 from run_benchmarks.unused import Held, Item, Needs, held_by, remove_items
 from utils.errors import FlagPerfError
@@ -45,8 +46,8 @@ from utils.errors import FlagPerfError
 T = TypeVar("T")
 QUICK_S, REMOVING_S = 60.0, 600.0
 SLURM = "Slurm"  # in the place of a host
-# $0: the work folder, or one in it, which need not be there.
-LIST_FOLDERS = f'[ ! -d "$0" ] || {{ {ENTER_OWN}exec find "$0" -mindepth 1 -maxdepth 1 -type d; }}'
+# $0: the work folder; $1: a folder in it, or "."; none of them need be there.
+LIST_FOLDERS = f'[ ! -d "$0/$1" ] || {{ {ENTER_OWN}exec find "$1" -mindepth 1 -maxdepth 1 -type d; }}'
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,7 @@ async def survey(cluster: ClusterSettings, run: RunSettings, needs: Needs | None
     if cluster.kubernetes:
         return Survey({cluster.scheduler: await _pods(cluster.kubernetes)}, "pods of runs in the namespace")
     runtime, work = open_runtime(run), work_folder(run)
-    pip, runs = f"{work}/pip", f"{work}/runs"
-    places = f"{runtime.units_seen}; {pip}; {runs}; {work}/copy-*"
+    places = f"{runtime.units_seen}; {work}/pip; {work}/runs; {work}/copy-*"
     if cluster.slurm and not cluster.slurm.inside:
         return Survey(
             {SLURM: await _jobs()}, f"this user's jobs in the queue; on the nodes of a run {places}"
@@ -125,7 +125,7 @@ async def survey(cluster: ClusterSettings, run: RunSettings, needs: Needs | None
     async def look(transport: Transport) -> dict[str, Leftovers]:
         with runtime.cleaning_up(transport.host):
             units = await runtime.list_units(transport)
-        pip_folders, copies, logs = [await _folders(transport, folder) for folder in (pip, work, runs)]
+        pip_folders, copies, logs = [await _folders(transport, work, name) for name in ("pip", ".", "runs")]
         if needs:
             held[transport.host] = await held_by(transport, run, units)
         return _by_run(units, pip_folders, copies, logs)
@@ -162,7 +162,7 @@ async def remove_run(
             names = collected(folder.path, transport.host, kept_folders(folder.journal))
             spares = [f"{paths.logs}/{name}" for name in names]
             await checked(transport, remove_argv(paths, spares), timeout=REMOVING_S)
-        runs = await _folders(transport, f"{paths.work}/runs")
+        runs = await _folders(transport, paths.work, "runs")
         return Removed(removed, paths.run if paths.run in runs else "")
 
     if cluster.slurm and not cluster.slurm.inside:
@@ -267,9 +267,9 @@ async def _on_hosts(
     return await on_all(cluster.hosts, on_host)
 
 
-async def _folders(transport: Transport, folder: str) -> list[str]:
-    listed = await checked(transport, ("sh", "-c", LIST_FOLDERS, folder), timeout=QUICK_S)
-    return sorted(listed.whole_stdout().splitlines())
+async def _folders(transport: Transport, work: str, name: str) -> list[str]:
+    listed = await checked(transport, ("sh", "-c", LIST_FOLDERS, work, name), timeout=QUICK_S)
+    return sorted(str(PurePosixPath(work, line)) for line in listed.whole_stdout().splitlines())
 
 
 def _by_run(

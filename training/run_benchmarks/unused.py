@@ -24,6 +24,7 @@ from run_benchmarks.runtimes.base import UnitState
 from run_benchmarks.stages.tree import tree_of
 from run_benchmarks.stages.work_folder import SEE, in_work_folder
 from run_benchmarks.transports.base import Transport, checked
+from run_benchmarks.transports.own_folder_script import SEE_OWN
 from utils.errors import FlagPerfError
 from utils.numbers import whole
 
@@ -40,7 +41,7 @@ NAMES = {TREES: TREE_NAME, COPIES: COPY_NAME, CHECKPOINTS: RUN_UID}
 # is used when a round has seen that it is whole; checkpoints when one was written. Both need not be there. Of runs'
 # logs those are listed that are being written.
 LIST = (
-    "export LC_ALL=C; now=$(date +%s); "
+    f"{SEE_OWN}export LC_ALL=C; now=$(date +%s); "
     'row() { printf "%s\\t%s\\t%s\\t%s\\n" "$1" "${2##*/}" "$(du -sk "$2" 2>/dev/null | cut -f 1)" "$((now - $3))"; }; '
     f'for kind in "{TREES} tree" "{COPIES} copy"; do for d in "$0"/"${{kind#* }}"-*; do '
     '[ -d "$d" ] && [ ! -L "$d" ] && row "${kind% *}" "$d" "$(stat -c %Z "$d")"; done; done; '

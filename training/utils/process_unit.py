@@ -144,10 +144,10 @@ def remove(units: Path, run: str, grace_s: str) -> None:
 def _enter(units: Path) -> None:
     """Go into the folder of units, and stay in it whatever becomes of its path; nowhere where it is not this user's."""
     try:
-        for folder in (units.parent, units.name):
-            os.chdir(folder)
-            if Path().stat().st_uid != os.geteuid():
-                raise PermissionError("it belongs to another user")
+        for folder, open_to_others in ((units.parent, 0o022), (units.name, 0)):
+            os.chdir(handle := os.open(folder, os.O_DIRECTORY | os.O_NOFOLLOW))
+            if os.fstat(handle).st_uid != os.geteuid() or os.fstat(handle).st_mode & open_to_others:
+                raise PermissionError("others may write there")
     except OSError as error:
         os.chdir(NOWHERE)
         if not isinstance(error, FileNotFoundError):

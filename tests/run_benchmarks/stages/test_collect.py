@@ -207,11 +207,24 @@ def test_a_round_folder_that_is_a_link_is_not_followed(source: Path, target: Pat
 def test_a_work_folder_that_is_reached_by_a_link_of_the_users_own_is_one(
     source: Path, work: Path, target: Path
 ) -> None:
-    """FLAGPERF_PATH may lie below a link, /data say: what counts is what lies below the work folder."""
-    there = work.with_name("where it is")
-    work.rename(there)
-    work.symlink_to(there)
+    """FLAGPERF_PATH may be a link, or lie below one, /data say: what counts is what it leads to."""
+    there = work.parent.with_name("where it is")
+    work.parent.rename(there)
+    work.parent.symlink_to(there)
     assert fetch(Host(), source, target) == ()
+
+
+@pytest.mark.parametrize("kind", ["link", "open"])
+def test_a_work_folder_that_is_a_link_or_open_to_others_is_none(
+    kind: str, source: Path, work: Path, target: Path
+) -> None:
+    """Ours is neither. It may have gone, and somebody have put in its place a link to /tmp, which is root's."""
+    if kind == "open":
+        work.chmod(0o1777)
+    else:
+        work.rename(work.with_name("where it is"))
+        work.symlink_to("where it is")
+    assert "no folder of" in failing_fetch(Host(), source, target).message
 
 
 def test_links_and_devices_are_left_out_and_named(source: Path, target: Path) -> None:

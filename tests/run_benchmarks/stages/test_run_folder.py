@@ -109,7 +109,7 @@ def test_nothing_is_removed_from_a_work_folder_of_another_user(paths: HostPaths,
     folder = make(paths, node_of())
     os.chown(paths.work, 65534, 65534)
     done = remove(paths, folder)
-    assert done.returncode != 0 and f"{paths.work} belongs to another user" in done.stderr
+    assert done.returncode != 0 and f"{paths.work} is no folder of root alone" in done.stderr
     left = subprocess.run(left_folders_argv(paths.work, "uid"), capture_output=True, text=True, check=False)
     assert left.returncode == 3 and folder.is_dir()
 

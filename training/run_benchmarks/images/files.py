@@ -15,6 +15,7 @@ from run_benchmarks.images.store import ImageStore, OwnImage, StoredImage
 from run_benchmarks.names import image_file
 from run_benchmarks.runtimes.engine import Engine, Podman
 from run_benchmarks.transports.base import ByteSink, CommandError, Transport, checked
+from run_benchmarks.transports.own_folder_script import ENTER_OWN
 from utils.errors import FlagPerfError
 from utils.numbers import whole
 
@@ -22,23 +23,28 @@ LOOKING_S = 60.0
 SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}", re.ASCII)
 SUM = ".sha256"
-# $0: a file, which need not be there: its SHA-256, as it was when it came.
-SEE = f'[ ! -f "$0" ] || [ -L "$0" ] || [ -L "$0{SUM}" ] || head -c 64 "$0{SUM}"'
-# $0: a copy that has come, $1: the file that it becomes, $2: its SHA-256. Another host, or run, may do the same.
+# $0: the work folder; $1: a file in it, which need not be there: its SHA-256, as it was when it came.
+SEE = f'[ ! -f "$0/$1" ] || {{ {ENTER_OWN}[ -L "$1" ] || [ -L "$1{SUM}" ] || head -c 64 "$1{SUM}"; }}'
+# $0: the work folder; below it $1, a copy that has come, and $2, the file that it becomes; $3: its SHA-256. Another
+# host, or run, may do the same.
 TAKE = (
-    'set -eu; umask 077; [ "$(sha256sum <"$0")" = "$2  -" ] || { echo "it is not what was sent" >&2; exit 1; }; '
-    'mkdir -p "${1%/*}"; new=$(mktemp "$1.XXXXXX"); trap \'rm -f "$new"\' EXIT; printf %s "$2" >"$new"; '
-    f'mv -fT "$new" "$1{SUM}"; ln "$0" "$new" 2>/dev/null || cp "$0" "$new"; '
-    'mv -fT "$new" "$1" 2>/dev/null || [ "$0" -ef "$1" ]'  # mv refuses what is the same file already
+    f"set -eu; umask 077; {ENTER_OWN}"
+    '[ "$(sha256sum <"$1")" = "$3  -" ] || { echo "it is not what was sent" >&2; exit 1; }; '
+    'mkdir -p "${2%/*}"; new=$(mktemp "$2.XXXXXX"); trap \'rm -f "$new"\' EXIT; printf %s "$3" >"$new"; '
+    f'mv -fT "$new" "$2{SUM}"; ln "$1" "$new" 2>/dev/null || cp "$1" "$new"; '
+    'mv -fT "$new" "$2" 2>/dev/null || [ "$1" -ef "$2" ]'  # mv refuses what is the same file already
 )
+# $0: the work folder; $1: a file in it.
+HAND_OUT = f'{ENTER_OWN}exec cat "./$1"'
 # $0: a file: its bytes and its SHA-256.
 MEASURE = 'stat -c %s "$0" && sha256sum <"$0"'
 # $0: the work folder, $1: what its files end in. A line each: name, bytes, when it was made, now.
 LIST = (
-    'now=$(date +%s); for file in "$0"/images/*"$1"; do [ ! -f "$file" ] || [ -L "$file" ] || '
+    f'[ -d "$0" ] || exit 0; {ENTER_OWN}now=$(date +%s); '
+    'for file in ./images/*"$1"; do [ ! -f "$file" ] || [ -L "$file" ] || '
     'printf "%s\\t%s\\t%s\\n" "${file##*/}" "$(stat --printf="%s\\t%Y" "$file")" "$now"; done'
 )
-REMOVE = f'rm -f "$0/images/$1" "$0/images/$1{SUM}"'
+REMOVE = f'[ ! -d "$0" ] || {{ {ENTER_OWN}rm -f "./images/$1" "./images/$1{SUM}"; }}'
 # $0: a folder, $1: the file, $2: the engine, $3: the image.
 SAVE_AND_BUILD = (
     '"$2" save --output "$0/archive" "$3" && exec apptainer build "$1" "docker-archive:$0/archive"'
@@ -72,13 +78,17 @@ class ImageFiles:
         """Where a host has the image `tag`."""
         return image_file(self.work, tag, self.suffix)
 
+    def _below(self, tag: str) -> str:
+        """The same, from the work folder."""
+        return str(PurePosixPath(self.path(tag)).relative_to(self.work))
+
     def kept_as(self, tag: str) -> str:
         """What the image is called among those that a host keeps."""
         return PurePosixPath(self.path(tag)).name
 
     async def image(self, transport: Transport, tag: str) -> StoredImage | None:
         """The image `tag` on the host, or None where it has no such image; its ID is the file's SHA-256."""
-        seen = await checked(transport, ("sh", "-c", SEE, self.path(tag)), timeout=LOOKING_S)
+        seen = await checked(transport, ("sh", "-c", SEE, self.work, self._below(tag)), timeout=LOOKING_S)
         return StoredImage(f"sha256:{seen.stdout}") if SHA256.fullmatch(seen.stdout) else None
 
     async def make(self, here: Transport, tag: str, path: str) -> tuple[int, str]:
@@ -99,11 +109,13 @@ class ImageFiles:
 
     async def hand_out(self, transport: Transport, tag: str, sink: ByteSink) -> None:
         """Hand the host's file of an image to `sink`."""
-        await checked(transport, ("cat", self.path(tag)), stdout=sink, timeout=BUILD_TIMEOUT_S)
+        argv = ("sh", "-c", HAND_OUT, self.work, self._below(tag))
+        await checked(transport, argv, stdout=sink, timeout=BUILD_TIMEOUT_S)
 
     async def take(self, transport: Transport, tag: str, copy: str, sha256: str) -> None:
         """Make a copy, which lies in the host's work folder, its image; CommandError where it is not the right one."""
-        argv = ("sh", "-c", TAKE, copy, self.path(tag), sha256)
+        below = str(PurePosixPath(copy).relative_to(self.work))
+        argv = ("sh", "-c", TAKE, self.work, below, self._below(tag), sha256)
         await checked(transport, argv, timeout=BUILD_TIMEOUT_S)
 
     async def own_images(self, transport: Transport) -> list[OwnImage]:

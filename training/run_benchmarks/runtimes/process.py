@@ -12,14 +12,17 @@ from run_benchmarks.reading import object_in, parsed
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit, UnitState
 from run_benchmarks.transports.base import Completed, Transport
+from run_benchmarks.transports.own_folder_script import ENTER_OWN, SEE_OWN
 from utils import process_unit
 from utils.records import FailureClass
 
 PROGRAM = "process_unit.py"
 OUTPUT = "output.log"  # in every unit's folder
 OUTPUT_BYTES, OUTPUT_TIMEOUT_S = 2**16, 60.0
-# $0: the work folder, in whose place another user's may be by now; $1: a file below it; $2: how many bytes.
-TAIL = 'cd -P -- "$0" && [ -O . ] && exec tail -c "$2" "./$1"'
+# $0: the work folder; $1: a file below it; $2: how many bytes.
+TAIL = f'{ENTER_OWN}exec tail -c "$2" "./$1"'
+# $0: the work folder; then a command of a program that lies there.
+START = f'{SEE_OWN}exec "$@"'
 END = "end-of-the-program"
 OLDEST_PYTHON = (3, 8)
 # What Python imports by name never comes from the folder that a command happens to run in, or from PYTHONPATH.
@@ -49,6 +52,7 @@ class ProcessRuntime(Runtime):
     async def start(self, transport: Transport, unit: Unit) -> None:
         """`python3 .../utils/process_unit.py start ...` of the unit's tree, which gets the unit's environment."""
         argv = (
+            *("sh", "-c", START, self._work),
             *(
                 self._host_python,
                 *ISOLATED,

@@ -12,13 +12,9 @@ from pathlib import PurePosixPath
 
 from run_benchmarks.names import HostPaths, Node
 from run_benchmarks.transports.base import Transport
+from run_benchmarks.transports.own_folder_script import ENTER_OWN, SEE_OWN
 from utils.errors import FlagPerfError
 
-# $0: the work folder, or one in it, which is the ssh user's own: if it has gone since, another's may be in its place.
-ENTER_OWN = (
-    'cd -P -- "$0" || exit; '
-    '[ -O . ] || { echo "$0 belongs to another user: what lies there is left alone" >&2; exit 3; }; '
-)
 # $0: a folder, and we are in it; $1: one below it. Shells set PWD to the physical path by `cd -P`.
 _GO_DOWN = (
     'at=$PWD/$1 && cd -P -- "./$1" && [ "$PWD" = "$at" ] '
@@ -92,7 +88,7 @@ async def make_node_folder(transport: Transport, paths: HostPaths, node: Node) -
         FlagPerfError: it cannot be made, is there already, or would lie behind a link.
     """
     folder = below_work(paths, paths.node(node))
-    made = await transport.run(["sh", "-c", MAKE_OPEN_FOLDER, paths.work, folder], timeout=60)
+    made = await transport.run(["sh", "-c", SEE_OWN + MAKE_OPEN_FOLDER, paths.work, folder], timeout=60)
     if not made.ok:
         raise FlagPerfError(
             f"the node's folder was not made: {made.last_lines(1)}",
