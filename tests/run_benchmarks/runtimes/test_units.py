@@ -311,6 +311,21 @@ def test_no_module_of_the_folder_that_it_is_called_in_runs(
     assert not (tmp_path / "ran").exists()
 
 
+def test_nothing_is_started_from_a_work_folder_that_is_a_link(processes: Bench) -> None:
+    """The tree that a unit is started from lies in it, and it may have gone since it was compared."""
+    unit = processes.unit("exit 0")
+    work = Path(processes.runtime._work)  # type: ignore[attr-defined]
+    work.mkdir(parents=True, exist_ok=True)
+    work.rename(work.with_name("site"))
+    work.symlink_to("site")
+
+    async def scenario(transport: Transport) -> None:
+        with pytest.raises(CommandError, match="no folder of"):
+            await processes.runtime.start(transport, unit)
+
+    processes.use(scenario)
+
+
 def test_a_unit_leaves_no_bytecode_beside_its_code(processes: Bench, tmp_path: Path) -> None:
     """It would be run in the place of the code that was deployed."""
     (tmp_path / "module.py").write_text("")

@@ -192,6 +192,24 @@ def test_images_are_listed_and_removed_by_their_names(cluster: Cluster) -> None:
     assert sorted(path.name for path in (cluster.work / "images").iterdir()) == ["link.sif", "other.txt"]
 
 
+def test_nothing_is_listed_read_or_removed_where_a_link_is_in_the_work_folders_place(
+    cluster: Cluster,
+) -> None:
+    """It has gone, or never was, and another user has put there a link to a folder of root's."""
+    cluster.run()
+    cluster.work.rename(cluster.work.with_name("site"))
+    cluster.work.symlink_to("site")
+    host = LocalTransport()
+    for asking in (
+        cluster.files.own_images(host),
+        cluster.files.image(host, TAG),
+        cluster.files.remove(host, FILE),
+    ):
+        with pytest.raises(CommandError, match="no folder of"):
+            asyncio.run(asking)
+    assert (cluster.work.with_name("site") / "images" / FILE).exists()
+
+
 def test_enroot_imports_from_the_engine_that_has_built_it() -> None:
     for command, uri in (("docker", f"dockerd://{TAG}"), ("/usr/bin/podman", f"podman://{TAG}")):
         argv = squash_fs(engine_of(command), TAG, "/tmp/x/image.sqsh")

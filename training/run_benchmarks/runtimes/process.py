@@ -137,7 +137,7 @@ class ProcessRuntime(Runtime):
 
     def _remedy(self, completed: Completed) -> str:
         oldest = ".".join(map(str, OLDEST_PYTHON))
-        if completed.returncode == 127 or "-c" in completed.argv[:3]:
+        if completed.returncode == 127 or tuple(completed.argv[1:3]) == (*ISOLATED, "-c"):
             return f"install Python {oldest} or later on {completed.host}, or name one with PROCESS_PYTHON"
         return ""
 
