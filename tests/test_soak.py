@@ -75,7 +75,11 @@ def test_what_a_round_leaves_on_a_host_is_noticed_when_it_has_ended(bench: Bench
     (tmp_path / "units" / unit).mkdir(parents=True)
     (tmp_path / "runs" / "uid" / "run" / "soak:pytorch" / "round2").mkdir(parents=True)
     marked = {**os.environ, "FLAGPERF_UNIT": unit}
-    with subprocess.Popen(["sleep", "60"], env=marked) as process:
+    with subprocess.Popen(["cat"], env=marked, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        process.stdout.readline()  # it runs: before, /proc may not show its environment yet
         left = accounts.of_rounds(tmp_path, [process.pid, os.getpid()], 2)
         assert accounts.of_rounds(tmp_path, [process.pid], 1) == set()
         process.kill()
