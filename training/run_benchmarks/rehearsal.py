@@ -94,10 +94,10 @@ class RehearsedHost(Transport):
         if MEASURE in argv:
             return 0, f"0 {'0' * 64}", ""
         if TAKE in argv:
-            self._images.add(argv[4])
+            self._images.add(argv[5])
             return DONE
         if SEE in argv:
-            return 0, "0" * 64 if argv[3] in self._images else "", ""
+            return 0, "0" * 64 if argv[4] in self._images else "", ""
         if BOOT in argv:
             return 0, f"{PORT}\n", ""
         if LIST in argv:

@@ -83,8 +83,7 @@ class RoundState:
 
     def __post_init__(self) -> None:
         """What is followed of the round is bounded by its plan."""
-        workers = Places.of(self.case).workers if self.case.roles else 0
-        self.training = TrainingState(search=SearchState(workers))
+        self.training = TrainingState(search=SearchState(Places.of(self.case).workers))
 
     @classmethod
     def taken_up(cls, case: CasePlan, so_far: RoundSoFar) -> RoundState:

@@ -47,8 +47,7 @@ class SearchNow:
 class SearchState:
     """Takes the events of a search's controller; anything else in its log is passed over.
 
-    most_workers: the plan's; what is said of further ones, which no launcher has started, is passed over too. 0 of a
-    case that is no search, whose tasks may print such lines as they like: nothing of them is taken.
+    most_workers: the plan's; what is said of further ones, which no launcher has started, is passed over too.
     """
 
     def __init__(self, most_workers: int = MOST_EVENTS) -> None:
@@ -57,7 +56,7 @@ class SearchState:
     def take(self, event: Event) -> None:
         """The next event of the controller's log."""
         kind = RECORDS.get(event.name)
-        if kind and self.most_workers:
+        if kind:
             with suppress(FlagPerfError):  # who judges the log says what is wrong with it
                 record = parsed(kind, event.value, event.name)
                 if not isinstance(record, Worker) or record.worker < self.most_workers:

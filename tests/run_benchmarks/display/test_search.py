@@ -13,7 +13,6 @@ from run_benchmarks.display.search import news_of, numbers_of_search, search_lin
 from run_benchmarks.history.live import courses
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.search_state import SearchState
-from tests.run_benchmarks.builders import make_case
 from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.display.rounds import round_of
 from tests.run_benchmarks.results.search.searched import search_case
@@ -79,14 +78,6 @@ def test_workers_that_are_none_of_the_plans_are_not_counted() -> None:
     now = state.now()
     assert now is not None
     assert (now.workers, now.planned, len(state.account.workers)) == (2, 2, 2)
-
-
-def test_a_case_that_is_no_search_is_not_followed_as_one() -> None:
-    state = RoundState(make_case(["h1", "h2"]), 1, "").training
-    for record in two_trials():
-        state.update(event_of(record, 1))
-    assert state.search.now() is None
-    assert not state.search.account.trials
 
 
 def test_what_trials_say_at_length_is_not_held_while_the_round_goes_on() -> None:
