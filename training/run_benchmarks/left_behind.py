@@ -35,10 +35,10 @@ from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import UnitState
 from run_benchmarks.stages.fan_out import on_all
 from run_benchmarks.stages.run_folder import left_folders_argv, remove_argv
+from run_benchmarks.stages.work_folder import ENTER_OWN
 from run_benchmarks.transports import open_transport
 from run_benchmarks.transports.base import Transport, checked
 from run_benchmarks.transports.kubectl.client import Kubectl
-from run_benchmarks.transports.own_folder_script import ENTER_OWN
 from run_benchmarks.transports.srun import SrunTransport
 from run_benchmarks.unused import Held, Item, Needs, held_by, remove_items
 from utils.errors import FlagPerfError

@@ -22,9 +22,8 @@ from run_benchmarks.results.find import has_uid
 from run_benchmarks.results.folder import open_folder
 from run_benchmarks.runtimes.base import UnitState
 from run_benchmarks.stages.tree import tree_of
-from run_benchmarks.stages.work_folder import SEE, in_work_folder
+from run_benchmarks.stages.work_folder import SEE, SEE_OWN, in_work_folder
 from run_benchmarks.transports.base import Transport, checked
-from run_benchmarks.transports.own_folder_script import SEE_OWN
 from utils.errors import FlagPerfError
 from utils.numbers import whole
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.history.connections import LONGEST_HEAD, MOST_CONNECTIONS
+from tests.connections import is_open
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 60.0
@@ -88,16 +89,6 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
     while not condition():
         assert time.monotonic() < end, f"never: {what}"
         time.sleep(0.05)
-
-
-def is_open(connection: socket.socket) -> bool:
-    connection.settimeout(0.01)
-    try:
-        return connection.recv(1) != b""
-    except TimeoutError:
-        return True
-    except OSError:
-        return False
 
 
 def takes_more(connection: socket.socket) -> bool:

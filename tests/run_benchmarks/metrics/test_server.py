@@ -88,7 +88,7 @@ def test_scrapers_that_hang_take_a_few_threads_and_the_first_of_them_make_room(s
     hanging = [served.connect() for _ in range(3 * MOST_REQUESTS)]
     for each in hanging[::2]:
         each.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
-    waited_for(lambda: sum(map(_is_open, hanging)) == MOST_REQUESTS, "the rest is closed")
+    waited_for(lambda: sum(map(is_open, hanging)) == MOST_REQUESTS, "the rest is closed")
     assert threading.active_count() - before == MOST_REQUESTS
     assert served.get().status == 200
     for each in hanging:
@@ -156,16 +156,6 @@ def test_who_does_not_read_is_given_up_without_a_traceback(
         assert answered.wait(WAIT_S)
         waited_for(lambda: threading.active_count() == before, "it is given up")
     assert not capfd.readouterr().err
-
-
-def _is_open(connection: socket.socket) -> bool:
-    connection.settimeout(0.01)
-    try:
-        return connection.recv(1) != b""
-    except TimeoutError:
-        return True
-    except OSError:
-        return False
 
 
 def test_who_asks_too_often_gets_the_last_answer_again(

@@ -18,9 +18,7 @@ from utils.errors import FlagPerfError
 
 SHARED = ("benchmarks/__init__.py", "benchmarks/driver/", "benchmarks/common/", "utils/")
 LONGEST_PATH = 4096  # PATH_MAX of Linux
-LONGEST_FOLDERS = (
-    2**16
-)  # characters of all that are made: with the parents of each they are entries of the tree
+LONGEST_FOLDERS = 2**16  # characters of all that are made: each, and each above it, is an entry of the tree
 
 
 def digest_that_ran(results: Sequence[RoundResult]) -> str:

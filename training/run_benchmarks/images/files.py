@@ -14,8 +14,8 @@ from run_benchmarks.images.build import BUILD_TIMEOUT_S
 from run_benchmarks.images.store import ImageStore, OwnImage, StoredImage
 from run_benchmarks.names import image_file
 from run_benchmarks.runtimes.engine import Engine, Podman
+from run_benchmarks.stages.work_folder import ENTER_OWN
 from run_benchmarks.transports.base import ByteSink, CommandError, Transport, checked
-from run_benchmarks.transports.own_folder_script import ENTER_OWN
 from utils.errors import FlagPerfError
 from utils.numbers import whole
 

@@ -11,8 +11,8 @@ from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.reading import object_in, parsed
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit, UnitState
+from run_benchmarks.stages.work_folder import ENTER_OWN, SEE_OWN
 from run_benchmarks.transports.base import Completed, Transport
-from run_benchmarks.transports.own_folder_script import ENTER_OWN, SEE_OWN
 from utils import process_unit
 from utils.records import FailureClass
 

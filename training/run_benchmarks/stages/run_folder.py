@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from run_benchmarks.names import HostPaths, Node
+from run_benchmarks.stages.work_folder import ENTER_OWN, SEE_OWN
 from run_benchmarks.transports.base import Transport
-from run_benchmarks.transports.own_folder_script import ENTER_OWN, SEE_OWN
 from utils.errors import FlagPerfError
 
 # $0: a folder, and we are in it; $1: one below it. Shells set PWD to the physical path by `cd -P`.

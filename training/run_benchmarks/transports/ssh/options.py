@@ -168,9 +168,7 @@ class _ConfigFiles(SSHConfig):
         Raises:
             ValueError: others may write to one, or it cannot be read.
         """
-        if path != Path(
-            SYSTEM_CONFIG
-        ):  # of the system's ssh checks what it includes, and not the file itself
+        if path != Path(SYSTEM_CONFIG):  # ssh does not look at whose that one is, either
             _assert_ours(path)
         try:
             super().parse(path)
