@@ -17,6 +17,7 @@ from run_benchmarks.metrics import server as server_module
 from run_benchmarks.metrics.families import RunCollector
 from run_benchmarks.metrics.listener import RunListener
 from run_benchmarks.metrics.server import MOST_REQUESTS, MetricsServer
+from tests.connections import is_open
 from tests.fakes.clock import HandClock
 from tests.ports import free_port, reserved_port
 from tests.run_benchmarks.conftest import LogLines
