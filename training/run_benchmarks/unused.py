@@ -22,7 +22,7 @@ from run_benchmarks.results.find import has_uid
 from run_benchmarks.results.folder import open_folder
 from run_benchmarks.runtimes.base import UnitState
 from run_benchmarks.stages.tree import tree_of
-from run_benchmarks.stages.work_folder import SEE, SEE_OWN, in_work_folder
+from run_benchmarks.stages.work_folder import ENTER_OWN, SEE, in_work_folder
 from run_benchmarks.transports.base import Transport, checked
 from utils.errors import FlagPerfError
 from utils.numbers import whole
@@ -40,20 +40,20 @@ NAMES = {TREES: TREE_NAME, COPIES: COPY_NAME, CHECKPOINTS: RUN_UID}
 # is used when a round has seen that it is whole; checkpoints when one was written. Both need not be there. Of runs'
 # logs those are listed that are being written.
 LIST = (
-    f"{SEE_OWN}export LC_ALL=C; now=$(date +%s); "
+    "export LC_ALL=C; now=$(date +%s); "
     'row() { printf "%s\\t%s\\t%s\\t%s\\n" "$1" "${2##*/}" "$(du -sk "$2" 2>/dev/null | cut -f 1)" "$((now - $3))"; }; '
-    f'for kind in "{TREES} tree" "{COPIES} copy"; do for d in "$0"/"${{kind#* }}"-*; do '
+    f'[ ! -d "$0" ] || ({ENTER_OWN}for kind in "{TREES} tree" "{COPIES} copy"; do for d in ./"${{kind#* }}"-*; do '
     '[ -d "$d" ] && [ ! -L "$d" ] && row "${kind% *}" "$d" "$(stat -c %Z "$d")"; done; done; '
-    'for d in "$0"/runs/run*; do [ -d "$d" ] && [ ! -L "$d" ] && '
-    f'[ "$(find "$d" -type f -mmin -{WRITTEN_MIN} -print -quit 2>/dev/null)" ] && row {LOGS} "$d" "$now"; done; '
-    '[ -z "$1" ] || for d in "$1"/run*; do [ -d "$d" ] && [ ! -L "$d" ] && '
+    'for d in ./runs/run*; do [ -d "$d" ] && [ ! -L "$d" ] && '
+    f'[ "$(find "$d" -type f -mmin -{WRITTEN_MIN} -print -quit 2>/dev/null)" ] && row {LOGS} "$d" "$now"; done; :) '
+    '|| exit; [ -z "$1" ] || for d in "$1"/run*; do [ -d "$d" ] && [ ! -L "$d" ] && '
     f'row {CHECKPOINTS} "$d" "$(find "$d" -printf "%C@\\n" 2>/dev/null | sort -n | tail -n 1 | cut -d . -f 1)"; '
     "done; exit 0"
 )
-# $0: the folder that holds them, $1: nothing that is used, $2: minutes since their last use, then names. What was used
+# In the folder that holds them; $1: nothing that is used, $2: minutes since their last use, then names. What was used
 # since it was listed stays, and is printed.
 REMOVE = (
-    'cd -P -- "$0" || exit; minutes=$2; shift 2; for n; do [ -d "./$n" ] && [ ! -L "./$n" ] || continue; '
+    'minutes=$2; shift 2; for n; do [ -d "./$n" ] && [ ! -L "./$n" ] || continue; '
     'if [ "$minutes" = 0 ] || [ "$(find "./$n" -maxdepth 0 -cmin "+$minutes")" ]; then rm -rf -- "./$n" || failed=1; '
     'else printf "%s\\n" "$n"; fi; done; exit "${failed:-0}"'
 )
@@ -218,12 +218,13 @@ async def remove_items(transport: Transport, run: RunSettings, items: Sequence[I
     if names[TREES] or names[COPIES]:
         words = (str(DAY_S // 60), *names[TREES], *names[COPIES])
         done = await in_work_folder(
-            transport, work_folder(run), REMOVE, *words, timeout=REMOVING_S, enter=SEE
+            transport, work_folder(run), ENTER_OWN + REMOVE, *words, timeout=REMOVING_S, enter=SEE
         )
         stayed += done.whole_stdout().splitlines()
     if names[CHECKPOINTS]:
         remedy = f"remove it yourself: what a container wrote in {run.checkpoint_path} may be root's"
-        argv = ("sh", "-c", REMOVE, run.checkpoint_path, "", "0", *names[CHECKPOINTS])
+        script = f'cd -P -- "$0" || exit; {REMOVE}'
+        argv = ("sh", "-c", script, run.checkpoint_path, "", "0", *names[CHECKPOINTS])
         await checked(transport, argv, timeout=REMOVING_S, remedy=remedy)
     store = open_image_store(run) or open_image_files(run)
     if store:

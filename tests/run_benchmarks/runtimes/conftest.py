@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from run_benchmarks.names import WORK_FOLDER
 from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.apptainer import ApptainerRuntime
@@ -116,6 +117,7 @@ def bench_of(kind: str, folder: Path) -> Iterator[Bench]:
     engine = "docker" if kind == "process" else need_engine(kind)
     changes = {"runtime": kind} if kind == "process" else {"container_engine": engine}
     runtime = open_runtime(settings(folder, **changes))
+    (folder / WORK_FOLDER).mkdir(mode=0o700, exist_ok=True)
     yield from removed_afterwards(
         Bench(runtime, f"test-{uuid.uuid4().hex[:12]}", folder, tuple(engine.split()))
     )

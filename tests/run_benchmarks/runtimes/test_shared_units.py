@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.names import WORK_FOLDER
 from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime, Unit
@@ -24,6 +25,7 @@ RUN, OTHER_RUN = "run20261120094218-d7e6a7", "run20261120094218-ffffff"
 def folder(tmp_path: Path) -> Path:
     """The common folder, with the program that starts units."""
     (tmp_path / "common" / "tree" / "utils").mkdir(parents=True)
+    (tmp_path / "common" / WORK_FOLDER).mkdir(mode=0o700)
     program = TRAINING / "utils" / "process_unit.py"
     shutil.copy(program, tmp_path / "common" / "tree" / "utils" / program.name)
     return tmp_path / "common"

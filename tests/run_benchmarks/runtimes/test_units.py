@@ -6,10 +6,12 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from run_benchmarks.names import WORK_FOLDER
 from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.runtimes import base, open_runtime
 from run_benchmarks.runtimes.base import Mount
@@ -20,7 +22,9 @@ from tests.run_benchmarks.process_table import argvs_meanwhile, pids_with
 from tests.run_benchmarks.runtimes.conftest import Bench, settings
 from tests.run_benchmarks.transports.conftest import eventually, live_as, need_sshd
 from tests.run_benchmarks.transports.sshd import Sshd
+from utils.errors import FlagPerfError
 
+NOBODY = 65534
 FOREVER = "while :; do sleep 0.1; done"
 
 
@@ -311,19 +315,42 @@ def test_no_module_of_the_folder_that_it_is_called_in_runs(
     assert not (tmp_path / "ran").exists()
 
 
-def test_nothing_is_started_from_a_work_folder_that_is_a_link(processes: Bench) -> None:
-    """The tree that a unit is started from lies in it, and it may have gone since it was compared."""
-    unit = processes.unit("exit 0")
-    work = Path(processes.runtime._work)  # type: ignore[attr-defined]
-    work.mkdir(parents=True, exist_ok=True)
+def move_away(work: Path) -> None:
     work.rename(work.with_name("site"))
+
+
+def put_a_link(work: Path) -> None:
+    move_away(work)
     work.symlink_to("site")
 
-    async def scenario(transport: Transport) -> None:
-        with pytest.raises(CommandError, match="no folder of"):
-            await processes.runtime.start(transport, unit)
 
-    processes.use(scenario)
+def give_the_way_away(work: Path) -> None:
+    os.chown(work.parent, NOBODY, NOBODY)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away, which only root can")
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (move_away, "is not there any more"),
+        (put_a_link, "is a symbolic link of root, and not a folder of root"),
+        (give_the_way_away, "belongs to nobody"),
+    ],
+)
+def test_nothing_is_started_where_another_user_can_make_the_work_folder(
+    bench: Bench, change: Callable[[Path], None], why: str
+) -> None:
+    """The tree that a unit is started from, or sees, lies in it, and it may have gone since it was compared."""
+    work = Path(bench.runtime._work)  # type: ignore[attr-defined]
+    unit = bench.unit("exit 0", mounts=(Mount(str(work), "/code"),))
+    change(work)
+
+    async def scenario(transport: Transport) -> None:
+        with pytest.raises(FlagPerfError, match=why):
+            await bench.runtime.start(transport, unit)
+        assert await bench.runtime.list_units(transport, bench.run) == ()
+
+    bench.use(scenario)
 
 
 def test_a_unit_leaves_no_bytecode_beside_its_code(processes: Bench, tmp_path: Path) -> None:
@@ -347,6 +374,7 @@ def test_commands_that_hang_are_ended(kind: str, tmp_path: Path, monkeypatch: py
     hanging.chmod(0o755)
     monkeypatch.setattr(base, "LIMIT_S", 0.2)
     monkeypatch.setattr(base, "_HANGING", set())
+    (tmp_path / WORK_FOLDER).mkdir(mode=0o700)
     changes = {"runtime": kind, "container_engine": str(hanging), "process_python": str(hanging)}
     bench = Bench(open_runtime(settings(tmp_path, **changes)), "r", tmp_path)
     runtime, transport, unit = bench.runtime, LocalTransport(), bench.unit("true")

@@ -49,7 +49,7 @@ def deploy_to(work: Path, tree: Tree, host: LocalTransport = HOST) -> list[str]:
 
 
 def unpack_argv(tree: Tree, target: Path) -> list[str]:
-    return ["sh", "-c", deploy.UNPACK, str(target), tree.digest]
+    return ["sh", "-c", deploy.UNPACK, str(target.parent), target.name, tree.digest]
 
 
 def deployed(root: Path) -> dict[str, str]:

@@ -181,7 +181,7 @@ class Bring:
         return CONTENT, {}
 
     async def use(self, place: Place) -> None:
-        done = await place.host.transport.run(("sha256sum", place.path))
+        done = await place.host.transport.run(("sha256sum", f"{place.work}/{place.copy}"))
         self.used[place.host.name] = done.stdout[:64].encode()
 
     def run(
@@ -213,7 +213,7 @@ def test_a_copy_that_was_altered_meanwhile_is_used_by_nobody_else(work: Path) ->
 
     async def fill(places: Sequence[Place]) -> tuple[Content, Mapping[str, FlagPerfError]]:
         await bringing.fill(places)
-        Path(places[0].path).write_bytes(b"other")
+        Path(places[0].work, places[0].copy).write_bytes(b"other")
         return CONTENT, {}
 
     failed = bringing.run(hosts, seen(hosts, work), fill=fill)

@@ -212,8 +212,8 @@ def test_nothing_is_listed_read_or_removed_where_a_link_is_in_the_work_folders_p
 
 def test_enroot_imports_from_the_engine_that_has_built_it() -> None:
     for command, uri in (("docker", f"dockerd://{TAG}"), ("/usr/bin/podman", f"podman://{TAG}")):
-        argv = squash_fs(engine_of(command), TAG, "/tmp/x/image.sqsh")
-        assert argv == ("enroot", "import", "--output", "/tmp/x/image.sqsh", uri)
+        argv = squash_fs(engine_of(command), TAG, "/tmp/x", "image.sqsh")
+        assert argv[3:] == ("/tmp/x", "enroot", "import", "--output", "image.sqsh", uri)
 
 
 def test_nobody_shares_where_nothing_is_known(cluster: Cluster) -> None:

@@ -90,7 +90,7 @@ class Nodes:
         return CONTENT, {}
 
     async def use(self, place: Place) -> None:
-        path = Path(place.path)
+        path = Path(place.work, place.copy)
         self.modes |= {path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777}
         self.used[place.host.name] = path.read_bytes()
 

@@ -34,6 +34,7 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.fixture
 def paths(tmp_path: Path) -> HostPaths:
     work = f"{tmp_path}/the host/.flagperf"
+    Path(work).mkdir(parents=True, mode=0o700)
     return HostPaths(work, f"{work}/tree-1", f"{work}/runs/uid", f"{work}/runs/uid/run1")
 
 
@@ -77,6 +78,20 @@ def test_a_node_folder_that_is_there_already_is_refused(paths: HostPaths) -> Non
     folder.mkdir(parents=True)
     with pytest.raises(FlagPerfError, match="File exists"):
         make(paths, node_of(2))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away, which only root can")
+def test_no_folder_is_made_where_the_work_folder_has_gone(paths: HostPaths, shell: None) -> None:
+    """Another user has made the way to it anew: he would have the ssh user's folder in his own."""
+    Path(paths.work).rmdir()
+    os.chown(Path(paths.work).parent, 65534, 65534)
+    with pytest.raises(FlagPerfError, match="is not there any more"):
+        make(paths, node_of())
+    assert not Path(paths.work).exists()
+    Path(paths.work).mkdir(mode=0o700)
+    with pytest.raises(FlagPerfError, match="belongs to nobody"):
+        make(paths, node_of())
+    assert list(Path(paths.work).iterdir()) == []
 
 
 def test_what_was_collected_is_removed_and_the_rest_stays(paths: HostPaths, shell: None) -> None:

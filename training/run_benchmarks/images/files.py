@@ -14,7 +14,7 @@ from run_benchmarks.images.build import BUILD_TIMEOUT_S
 from run_benchmarks.images.store import ImageStore, OwnImage, StoredImage
 from run_benchmarks.names import image_file
 from run_benchmarks.runtimes.engine import Engine, Podman
-from run_benchmarks.stages.work_folder import ENTER_OWN
+from run_benchmarks.stages.work_folder import ENTER_OWN, IN_OWN
 from run_benchmarks.transports.base import ByteSink, CommandError, Transport, checked
 from utils.errors import FlagPerfError
 from utils.numbers import whole
@@ -36,8 +36,8 @@ TAKE = (
 )
 # $0: the work folder; $1: a file in it.
 HAND_OUT = f'{ENTER_OWN}exec cat "./$1"'
-# $0: a file: its bytes and its SHA-256.
-MEASURE = 'stat -c %s "$0" && sha256sum <"$0"'
+# $0: a folder, $1: a file in it: its bytes and its SHA-256.
+MEASURE = f'{ENTER_OWN}stat -c %s "./$1" && sha256sum <"./$1"'
 # $0: the work folder, $1: what its files end in. A line each: name, bytes, when it was made, now.
 LIST = (
     f'[ -d "$0" ] || exit 0; {ENTER_OWN}now=$(date +%s); '
@@ -45,24 +45,24 @@ LIST = (
     'printf "%s\\t%s\\t%s\\n" "${file##*/}" "$(stat --printf="%s\\t%Y" "$file")" "$now"; done'
 )
 REMOVE = f'[ ! -d "$0" ] || {{ {ENTER_OWN}rm -f "./images/$1" "./images/$1{SUM}"; }}'
-# $0: a folder, $1: the file, $2: the engine, $3: the image.
+# $0: a folder, $1: the file to make in it, $2: the engine, $3: the image.
 SAVE_AND_BUILD = (
-    '"$2" save --output "$0/archive" "$3" && exec apptainer build "$1" "docker-archive:$0/archive"'
+    f'{ENTER_OWN}"$2" save --output archive "$3" && exec apptainer build "./$1" docker-archive:archive'
 )
 
-# The command that makes the image `tag` of an engine the file `path` of this machine.
-Maker = Callable[[Engine, str, str], tuple[str, ...]]
+# The command that makes the image `tag` of an engine the file `name` in the folder `folder` of this machine.
+Maker = Callable[[Engine, str, str, str], tuple[str, ...]]
 
 
-def sif(engine: Engine, tag: str, path: str) -> tuple[str, ...]:
+def sif(engine: Engine, tag: str, folder: str, name: str) -> tuple[str, ...]:
     """A SIF file, by Apptainer."""
-    return ("sh", "-c", SAVE_AND_BUILD, str(PurePosixPath(path).parent), path, engine.command, tag)
+    return ("sh", "-c", SAVE_AND_BUILD, folder, name, engine.command, tag)
 
 
-def squash_fs(engine: Engine, tag: str, path: str) -> tuple[str, ...]:
+def squash_fs(engine: Engine, tag: str, folder: str, name: str) -> tuple[str, ...]:
     """A SquashFS file, by Enroot."""
     scheme = "podman" if isinstance(engine, Podman) else "dockerd"
-    return ("enroot", "import", "--output", path, f"{scheme}://{tag}")
+    return ("sh", "-c", IN_OWN, folder, "enroot", "import", "--output", name, f"{scheme}://{tag}")
 
 
 @dataclass(frozen=True)
@@ -91,16 +91,16 @@ class ImageFiles:
         seen = await checked(transport, ("sh", "-c", SEE, self.work, self._below(tag)), timeout=LOOKING_S)
         return StoredImage(f"sha256:{seen.stdout}") if SHA256.fullmatch(seen.stdout) else None
 
-    async def make(self, here: Transport, tag: str, path: str) -> tuple[int, str]:
-        """Make the image `tag` of this machine's engine the file `path`; its bytes, and its SHA-256.
+    async def make(self, here: Transport, tag: str, folder: str, name: str) -> tuple[int, str]:
+        """Make the image `tag` of this machine's engine a file in a folder of ours; its bytes, and its SHA-256.
 
         Raises:
             CommandError: the tool is not here, or failed.
         """
-        argv = self.maker(self.builds.engine, tag, path)
+        argv = self.maker(self.builds.engine, tag, folder, name)
         remedy = "this machine makes the file: it needs the tool, beside the engine of CONTAINER_ENGINE"
         await checked(here, argv, remedy=remedy, timeout=BUILD_TIMEOUT_S)
-        done = await checked(here, ("sh", "-c", MEASURE, path), timeout=BUILD_TIMEOUT_S)
+        done = await checked(here, ("sh", "-c", MEASURE, folder, name), timeout=BUILD_TIMEOUT_S)
         size, digest, *_ = [*done.stdout.split(), "", ""]
         number = whole(size)
         if number is None or not SHA256.fullmatch(digest):
@@ -114,8 +114,7 @@ class ImageFiles:
 
     async def take(self, transport: Transport, tag: str, copy: str, sha256: str) -> None:
         """Make a copy, which lies in the host's work folder, its image; CommandError where it is not the right one."""
-        below = str(PurePosixPath(copy).relative_to(self.work))
-        argv = ("sh", "-c", TAKE, self.work, below, self._below(tag), sha256)
+        argv = ("sh", "-c", TAKE, self.work, copy, self._below(tag), sha256)
         await checked(transport, argv, timeout=BUILD_TIMEOUT_S)
 
     async def own_images(self, transport: Transport) -> list[OwnImage]:

@@ -18,13 +18,14 @@ from run_benchmarks.names import RUN_UID
 from run_benchmarks.plan.handover import SECRETS_FOLDER
 from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.runtimes.base import Mount
+from run_benchmarks.stages.work_folder import ENTER_OWN, REMOVE_BELOW
 from run_benchmarks.transports.base import Transport, checked
 
 PIP_FOLDER = "/flagperf-pip"
 INDEX_OPTIONS = ("index-url", "extra-index-url")
 CHUNK_BYTES = 2**20
-# $0: a private folder to make; its content as a tar file on standard input.
-UNPACK_PRIVATE = 'set -e; umask 077; rm -rf "$0"; mkdir -p "$0"; tar -xf - -C "$0"'
+# $0: the work folder; $1: a private folder to make in it; its content as a tar file on standard input.
+UNPACK_PRIVATE = f'set -e; umask 077; {ENTER_OWN}rm -rf "./$1"; mkdir -p "./$1"; exec tar -xf - -C "./$1"'
 
 
 # As `build_name` names what belongs to a build.
@@ -44,17 +45,23 @@ async def settings_on_host(
     if not mounts:
         yield ()
         return
-    make = ("sh", "-c", UNPACK_PRIVATE, _pip_folder(site))
+    make, remove = (
+        ("sh", "-c", script, site.work, _below(site)) for script in (UNPACK_PRIVATE, REMOVE_BELOW)
+    )
     try:
         # within the try: what was interrupted half-way may have left credentials on the host too
         await checked(transport, make, stdin=_archive(pip, secrets, site.local), timeout=1800)
         yield mounts
     finally:
-        await transport.run(("rm", "-rf", _pip_folder(site)), timeout=60)
+        await transport.run(remove, timeout=60)
+
+
+def _below(site: BuildSite) -> str:
+    return f"pip/{site.name}"
 
 
 def _pip_folder(site: BuildSite) -> str:
-    return f"{site.work}/pip/{site.name}"
+    return f"{site.work}/{_below(site)}"
 
 
 def run_of_pip_folder(folder: str) -> str:

@@ -28,6 +28,7 @@ from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.runtimes.base import Unit
 from run_benchmarks.runtimes.engine import Engine
 from run_benchmarks.runtimes.submounts import with_submounts
+from run_benchmarks.stages.work_folder import ENTER_OWN, STILL_OWN, in_work_folder
 from run_benchmarks.transports.base import WHOLE_BYTES, ByteSink, CommandError, Transport, checked, exports
 from utils.errors import FlagPerfError
 from utils.numbers import whole
@@ -40,6 +41,8 @@ OWN_TAG = re.compile(
     r"(?:[\w.:/-]{1,200}/)?flagperf/[a-z0-9._/-]{1,100}:[0-9a-f]{12}(?:[0-9a-f]{20})?", re.ASCII
 )
 OWN_LABEL = "flagperf.layer"
+# $0: the work folder; $1: a file in it; then a command that reads it.
+READ_FROM = f'{ENTER_OWN}exec <"./$1"; shift; exec "$@"'
 OWN_FORMAT = "[{{json .RepoTags}},{{json .Created}},{{.Size}}]"
 DIGEST = re.compile(r"[^\s@]{1,256}@[a-z0-9]{1,16}:[0-9a-f]{32,128}", re.ASCII)
 MOST_DIGESTS = 8
@@ -136,6 +139,8 @@ class ImageStore:
             mounts = await with_submounts(transport, self.engine, settings)
             for below, layer in zip((None, *image.layers), image.layers, strict=False):
                 if await self.image(transport, layer.tag) is None:
+                    # the code, pip's settings and secrets lie there, and the layer before may have taken hours
+                    await in_work_folder(transport, site.work, "", timeout=LISTING_S, enter=STILL_OWN)
                     await log(f"--- {layer.kind}: {layer.tag}\n".encode())
                     names = (*image.proxies, *image.mounted) if below is None else ()
                     variables = {name: image.secrets[name] for name in names}
@@ -153,9 +158,9 @@ class ImageStore:
         """Load an archive while it arrives."""
         await checked(transport, (self.engine.command, "load"), stdin=archive, timeout=BUILD_TIMEOUT_S)
 
-    async def import_file(self, transport: Transport, path: str) -> None:
-        """Load an archive that lies on the host."""
-        argv = ("sh", "-c", 'exec "$@" <"$0"', path, self.engine.command, "load")
+    async def import_file(self, transport: Transport, work: str, file: str) -> None:
+        """Load an archive that lies in the host's work folder."""
+        argv = ("sh", "-c", READ_FROM, work, file, self.engine.command, "load")
         await checked(transport, argv, timeout=BUILD_TIMEOUT_S)
 
     async def pull(self, transport: Transport, tag: str, log: ByteSink) -> None:

@@ -13,13 +13,14 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 
 from run_benchmarks.host_log import log_of_host
-from run_benchmarks.names import LABEL_RUN, LABELS
+from run_benchmarks.names import LABEL_RUN, LABELS, work_folder
 from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.reading import first_problem
-from run_benchmarks.runtimes.base import Mount, Runtime, Unit, UnitState
+from run_benchmarks.runtimes.base import LIMIT_S, Mount, Runtime, Unit, UnitState
 from run_benchmarks.runtimes.engine import engine_of, mount_targets
 from run_benchmarks.runtimes.engine_logs import told_by
 from run_benchmarks.runtimes.submounts import with_submounts
+from run_benchmarks.stages.work_folder import STILL_OWN, in_work_folder
 from run_benchmarks.transports.base import CommandError, Completed, Transport
 from utils.errors import FlagPerfError
 from utils.records import FailureClass
@@ -46,7 +47,7 @@ class ContainerRuntime(Runtime):
     python = "python3"  # the image's
 
     def __init__(self, run: RunSettings) -> None:
-        self._engine = engine_of(run.container_engine)
+        self._engine, self._work = engine_of(run.container_engine), work_folder(run)
         self.units_seen = f"the ssh user's containers of {run.container_engine} with the label {LABEL_RUN}"
         self._limited: set[str] = set()  # hosts whose engine may not raise limits
 
@@ -58,6 +59,8 @@ class ContainerRuntime(Runtime):
 
     async def start(self, transport: Transport, unit: Unit) -> None:
         """`docker run --detach ...`; where the engine may not raise limits, with its own."""
+        if any(PurePosixPath(mount.host).is_relative_to(self._work) for mount in unit.mounts):
+            await in_work_folder(transport, self._work, "", timeout=LIMIT_S, enter=STILL_OWN)
         taken = mount_targets(unit.options)
         unit = replace(unit, mounts=await with_submounts(transport, self._engine, unit.mounts, taken))
         may_raise = transport.host not in self._limited

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from run_benchmarks.names import UNITS, work_folder
@@ -11,7 +12,7 @@ from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.reading import object_in, parsed
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit, UnitState
-from run_benchmarks.stages.work_folder import ENTER_OWN, SEE_OWN
+from run_benchmarks.stages.work_folder import ENTER_OWN, STILL_OWN, guard_argv
 from run_benchmarks.transports.base import Completed, Transport
 from utils import process_unit
 from utils.records import FailureClass
@@ -21,8 +22,8 @@ OUTPUT = "output.log"  # in every unit's folder
 OUTPUT_BYTES, OUTPUT_TIMEOUT_S = 2**16, 60.0
 # $0: the work folder; $1: a file below it; $2: how many bytes.
 TAIL = f'{ENTER_OWN}exec tail -c "$2" "./$1"'
-# $0: the work folder; then a command of a program that lies there.
-START = f'{SEE_OWN}exec "$@"'
+# From $2 on: a command of a program that lies in the work folder.
+START = f'{STILL_OWN}shift; exec "$@"'
 END = "end-of-the-program"
 OLDEST_PYTHON = (3, 8)
 # What Python imports by name never comes from the folder that a command happens to run in, or from PYTHONPATH.
@@ -51,21 +52,21 @@ class ProcessRuntime(Runtime):
 
     async def start(self, transport: Transport, unit: Unit) -> None:
         """`python3 .../utils/process_unit.py start ...` of the unit's tree, which gets the unit's environment."""
-        argv = (
-            *("sh", "-c", START, self._work),
-            *(
-                self._host_python,
-                *ISOLATED,
-                f"{unit.tree}/utils/{PROGRAM}",
-                "start",
-                self._folder(unit.name),
-            ),
+        words = (
+            self._host_python,
+            *ISOLATED,
+            f"{unit.tree}/utils/{PROGRAM}",
+            "start",
+            self._folder(unit.name),
             unit.workdir or ".",
             *(f"{name}={value}" for name, value in unit.labels.items()),
             "--",
             *unit.argv,
         )
-        await self._checked(transport, argv, variables={**OWN_CODE, **unit.env, **unit.secrets})
+        argv = guard_argv(START, self._work, transport, *words)
+        variables = {**OWN_CODE, **unit.env, **unit.secrets}
+        started = await self._in_time(transport, argv, variables=variables)
+        self._passed(replace(started, argv=words))  # an error shows what a user can type
 
     async def _remove_all(self, transport: Transport, run_id: str, grace_s: int) -> tuple[str, ...]:
         completed = await self._program(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from run_benchmarks.host_log import log_of_host
 from run_benchmarks.stages.checks import DoubtError, HostUse
 from run_benchmarks.stages.readings import GIB, Reading
-from run_benchmarks.stages.work_folder import ENTER, SEE, guard_argv
+from run_benchmarks.stages.work_folder import ENTER, ENTER_OWN, SEE, guard_argv
 from run_benchmarks.transports.base import WHOLE_BYTES, CommandTimeoutError, checked
 from utils.errors import FlagPerfError, Problem
 from utils.manifest import FileEntry, Listed, Manifest, compare_sums
@@ -44,13 +44,13 @@ READ = (
 # earlier start of the machine may be of another, whose disk was copied.
 _BOOT = "boot=$(cat /proc/sys/kernel/random/boot_id); "
 RECALL = (
-    f'{_BOOT}[ -f "$0/$2" ] && [ ! -L "$0/$2" ] || exit 0; '
-    'read -r first <"$0/$2"; [ "$first" != "$boot" ] || cat "$0/$2"'
+    f'{_BOOT}[ -d "$0" ] || exit 0; {ENTER_OWN}[ -f "./$2" ] && [ ! -L "./$2" ] || exit 0; '
+    'read -r first <"./$2"; [ "$first" != "$boot" ] || cat "./$2"'
 )
 # The lines on standard input; where there is no work folder yet, none is made for them.
 REMEMBER = (
-    f'{_BOOT}[ -d "$0" ] || exit 0; new=$(mktemp "$0/$2.XXXXXX"); trap \'rm -f "$new"\' EXIT; '
-    '{ printf "%s\\n" "$boot"; cat; } >"$new"; mv -fT "$new" "$0/$2"'
+    f'{_BOOT}[ -d "$0" ] || exit 0; {ENTER_OWN}new=$(mktemp "./$2.XXXXXX"); trap \'rm -f "$new"\' EXIT; '
+    '{ printf "%s\\n" "$boot"; cat; } >"$new"; mv -fT "$new" "./$2"'
 )
 # $0: a folder; where its file system is mounted from.
 SOURCE = 'df --output=source -- "$0" | tail -n 1'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 
 from run_benchmarks.host_log import log_of_host
 from run_benchmarks.hosts.base import Host
@@ -13,7 +14,7 @@ from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
 from run_benchmarks.stages.passing import PASS_ON_FROM, QUICK_S, Content, Place, Site, bring, keep
 from run_benchmarks.stages.progress import size_text
 from run_benchmarks.stages.tree import END_MARK, LARGEST_TREE, Tree
-from run_benchmarks.stages.work_folder import REMEDY, in_work_folder
+from run_benchmarks.stages.work_folder import ENTER_OWN, REMEDY, in_work_folder
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 
@@ -35,18 +36,18 @@ LOOK = (
     f'{CONTENT}[ -e "$2" ] || [ -L "$2" ] || exit {MISSING}; whole "$2" "$3" || '
     f'{{ [ -L "$2" ] || content "$2" | head -c 4000000; exit {ALTERED}; }}; touch -c "$2" || :'
 )
-# $0: the folder to make, $1: its digest; its content as a tar file on standard input. Made beside it and renamed, so
-# that a broken stream never leaves half a tree under the final name; losing a race against another run is no error.
+# $0: the work folder; $1: the folder to make in it, $2: its digest; its content as a tar file on standard input, or in
+# the file $3 of the work folder. Made beside it and renamed, so that a broken stream never leaves half a tree under the
+# final name; losing a race against another run is no error.
 UNPACK = (
-    f'set -e; umask 022; {CONTENT}tmp=$(mktemp -d "$0.XXXXXX"); trap \'rm -rf "$tmp"\' EXIT; '
+    f'set -e; umask 022; {ENTER_OWN}{CONTENT}[ -z "$3" ] || exec <"./$3"; '
+    'tmp=$(mktemp -d "./$1.XXXXXX"); trap \'rm -rf "$tmp"\' EXIT; '
     f'tar -xf - -C "$tmp"; [ -e "$tmp/{END_MARK}" ] || {{ echo "the stream was cut off" >&2; exit 1; }}; '
-    'whole "$tmp" "$1" || { echo "what arrived is not what was sent" >&2; exit 1; }; chmod 755 "$tmp"; '
-    'if mv -T "$tmp" "$0" 2>/dev/null || whole "$0" "$1"; then exit; fi; '
-    'if [ -e "$0" ] || [ -L "$0" ]; then rm -rf "$0.altered"; mv -T "$0" "$0.altered"; fi; '
-    'mv -T "$tmp" "$0" || whole "$0" "$1"'
+    'whole "$tmp" "$2" || { echo "what arrived is not what was sent" >&2; exit 1; }; chmod 755 "$tmp"; '
+    'if mv -T "$tmp" "./$1" 2>/dev/null || whole "./$1" "$2"; then exit; fi; '
+    'if [ -e "./$1" ] || [ -L "./$1" ]; then rm -rf "./$1.altered"; mv -T "./$1" "./$1.altered"; fi; '
+    'mv -T "$tmp" "./$1" || whole "./$1" "$2"'
 )
-# $2: the tar file.
-UNPACK_COPY = f'exec <"$2"; {UNPACK}'
 IS_THERE = '[ -e "$0" ] || [ -L "$0" ]'
 
 
@@ -78,17 +79,16 @@ async def pass_tree_on(hosts: Sequence[Host], tree: Tree, paths: HostPaths, site
         return content, {place.host.name: error for place, error in errors_of(kept).items()}
 
     async def use(place: Place) -> None:
-        argv = ["sh", "-c", UNPACK_COPY, paths.tree, tree.digest, place.path]
-        await _unpacked(place.host.transport, argv, None, paths)
+        await _unpack(place.host.transport, tree, paths, place.copy)
 
     what = f"the code ({size_text(content.size)})"
     await bring(what, lacking, site, 2 * content.size, fill, use)
 
 
-async def _unpacked(
-    transport: Transport, argv: Sequence[str], archive: bytes | None, paths: HostPaths
-) -> None:
-    done = await transport.run(argv, stdin=archive, timeout=TIMEOUT_S)
+async def _unpack(transport: Transport, tree: Tree, paths: HostPaths, copy: str = "") -> None:
+    """Make the tree of what is sent from here, or of a copy in the work folder."""
+    argv = ["sh", "-c", UNPACK, paths.work, PurePosixPath(paths.tree).name, tree.digest, copy]
+    done = await transport.run(argv, stdin=None if copy else tree.archive, timeout=TIMEOUT_S)
     if not done.ok:
         message = f"the code could not be brought to {paths.tree}\n{done.last_lines()}"
         raise FlagPerfError(message, where=transport.host, remedy=REMEDY)
@@ -108,7 +108,7 @@ async def deploy_tree(transport: Transport, tree: Tree, paths: HostPaths) -> lis
     )
     if seen.ok:
         return []
-    await _unpacked(transport, ["sh", "-c", UNPACK, paths.tree, tree.digest], tree.archive, paths)
+    await _unpack(transport, tree, paths)
     if seen.returncode == MISSING:
         return []
     note = (

@@ -20,7 +20,7 @@ from run_benchmarks.names import copy_folder
 from run_benchmarks.plan.host_ranges import fold
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.fan_out import on_all, values_of
-from run_benchmarks.stages.work_folder import ENTER, SEE, in_work_folder
+from run_benchmarks.stages.work_folder import SEE, in_work_folder
 from run_benchmarks.transports import LOCALHOST
 from run_benchmarks.transports.base import Transport
 from run_benchmarks.transports.local import LocalTransport
@@ -71,12 +71,12 @@ async def shared_file_systems(hosts: Sequence[Host], work: str, run_uid: str) ->
     tokens = {host: f"{rank:06d}-{secrets.token_hex(16)}" for rank, host in enumerate(hosts)}
     owners = {token: host.name for host, token in tokens.items()}
 
-    async def ask(host: Host, script: str, enter: str = SEE) -> str:
+    async def ask(host: Host, script: str) -> str:
         words = (folder, tokens[host])
-        done = await in_work_folder(host.transport, work, script, *words, timeout=QUICK_S, enter=enter)
+        done = await in_work_folder(host.transport, work, script, *words, timeout=QUICK_S)
         return done.stdout.strip()
 
-    have_put = values_of(await on_all(hosts, lambda host: ask(host, PUT, ENTER)))
+    have_put = values_of(await on_all(hosts, lambda host: ask(host, PUT)))
     seen_here = await _seen_here(work, folder)
     first = values_of(await on_all(list(have_put), lambda host: ask(host, SEE_FIRST)))
     keepers = {host.name: owners[token] for host, token in first.items() if token in owners}

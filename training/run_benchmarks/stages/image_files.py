@@ -68,10 +68,11 @@ class ImageFileStage:
         lacking = [host for host in self.hosts if present[host.name] is None]
         if lacking:
             with tempfile.TemporaryDirectory(prefix="flagperf-image-", dir=BIG_FILES) as folder:
-                path = f"{folder}/image{self.files.suffix}"
+                name = f"image{self.files.suffix}"
+                path = f"{folder}/{name}"
                 holder = next((host for host in self.hosts if host not in lacking), None)
                 # made anew it would be another file: it has the time in it
-                content = await (self._fetched(holder, path) if holder else self._made(folder, path))
+                content = await (self._fetched(holder, path) if holder else self._made(folder, name))
                 await self._bring(lacking, Path(path), content)
             present = await self._images()
         images = {name: image for name, image in present.items() if image is not None}
@@ -84,16 +85,16 @@ class ImageFileStage:
         seen = await all_of(self.hosts, lambda host: self.files.image(host.transport, self.image.tag))
         return {host.name: image for host, image in seen.items()}
 
-    async def _made(self, folder: str, path: str) -> Content:
+    async def _made(self, folder: str, name: str) -> Content:
         """Build the image with this machine's engine, as a host of its own, and make it a file."""
         paths = HostPaths(f"{folder}/work", f"{folder}/work/tree", "", "")
         await deploy_tree(self.here, self.tree, paths)
-        name = build_name(self.run_uid, LOCALHOST, self.image.tag)
-        sites = {LOCALHOST: BuildSite(paths.tree, paths.work, self.run_uid, name, local=True)}
+        build = build_name(self.run_uid, LOCALHOST, self.image.tag)
+        sites = {LOCALHOST: BuildSite(paths.tree, paths.work, self.run_uid, build, local=True)}
         transports, store = {LOCALHOST: self.here}, self.files.builds
         await ImageStage(store, transports, sites, self.image, self.pip, "build", self.log_dir).run()
         async with reported(f"{LOCALHOST}: making {self.image.tag} a file", lambda: ""):
-            return Content(*await self.files.make(self.here, self.image.tag, path))
+            return Content(*await self.files.make(self.here, self.image.tag, folder, name))
 
     async def _fetched(self, holder: Host, path: str) -> Content:
         """Get the file from a host that has it."""
@@ -133,7 +134,7 @@ class ImageFileStage:
             return content, {place.host.name: error for place, error in errors_of(kept).items()}
 
         async def use(place: Place) -> None:
-            await self.files.take(place.host.transport, self.image.tag, place.path, content.sha256)
+            await self.files.take(place.host.transport, self.image.tag, place.copy, content.sha256)
 
         async def attempt() -> None:
             failed = await bring(self.image.tag, left, site, content.size, fill, use)

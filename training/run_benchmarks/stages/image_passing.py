@@ -43,7 +43,7 @@ async def bring_image(
 
     async def use(place: Place) -> None:
         had.add(place.host.name)
-        await store.import_file(place.host.transport, place.path)
+        await store.import_file(place.host.transport, place.work, place.copy)
 
     room = 2 * (await store.size(source, tag) or 0)
     return await bring(tag, hosts, site, room, fill, use)

@@ -25,7 +25,7 @@ from run_benchmarks.stages.fan_out import MOST_AT_ONCE, errors_of, on_all, value
 from run_benchmarks.stages.file_systems import FileSystems
 from run_benchmarks.stages.identity import new_identity
 from run_benchmarks.stages.served_port import served_port
-from run_benchmarks.stages.work_folder import in_work_folder
+from run_benchmarks.stages.work_folder import ENTER_OWN, IN_OWN, REMOVE_BELOW, in_work_folder
 from run_benchmarks.transports.base import checked
 from run_benchmarks.unforeseen import contained
 from utils import pass_on
@@ -46,10 +46,12 @@ PREPARE = (
     f'[ "$free" -ge "$4" ] || {{ echo "$free bytes are free for a copy, and $4 needed" >&2; exit {UNABLE}; }}; '
     'mkdir -m 700 "$0/$3"'
 )
-# $0: the copy, which is not there yet; its content on standard input.
-KEEP = 'umask 077; set -C; exec cat >"$0"'
-# $0: a copy that another host may have made, $1: its SHA-256.
-IS_WHOLE = '[ "$(sha256sum <"$0")" = "$1  -" ]'
+# $0: the work folder; $1: the copy in it, which is not there yet; its content on standard input. All that makes, gives,
+# fetches, uses or removes a copy begins by entering the work folder. Only we can put anything there, and who is in it
+# stays in it whatever becomes of its path: so no copy is compared once more before it is used.
+KEEP = f'{ENTER_OWN}umask 077; set -C; exec cat >"./$1"'
+# $1: a copy that another host may have made, $2: its SHA-256.
+IS_WHOLE = f'{ENTER_OWN}[ "$(sha256sum <"./$1")" = "$2  -" ]'
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,14 @@ class Site:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where a host has its copy, or will; `sharers` are further hosts that see it there."""
+    """Where a host has its copy, or will; `sharers` are further hosts that see it there.
+
+    copy: the file, from the work folder `work`.
+    """
 
     host: Host
-    path: str
+    work: str
+    copy: str
     sharers: tuple[Host, ...] = ()
 
     @property
@@ -138,10 +144,10 @@ async def places_on(
         )
         if not done.ok:
             raise FlagPerfError(done.last_lines(1), where=host.name)
-        return Place(host, f"{site.work}/{folders[host]}/copy", groups[host][1:])
+        return Place(host, site.work, f"{folders[host]}/copy", groups[host][1:])
 
     async def remove(host: Host) -> None:
-        await host.transport.run(("rm", "-rf", f"{site.work}/{folders[host]}"), timeout=QUICK_S)
+        await host.transport.run(("sh", "-c", REMOVE_BELOW, site.work, folders[host]), timeout=QUICK_S)
 
     try:
         prepared = await on_all(list(groups), prepare)
@@ -165,7 +171,8 @@ async def keep(place: Place, content: bytes | AsyncIterator[bytes], limit_s: flo
     Raises:
         FlagPerfError: it has none.
     """
-    done = await place.host.transport.run(("sh", "-c", KEEP, place.path), stdin=content, timeout=limit_s)
+    argv = ("sh", "-c", KEEP, place.work, place.copy)
+    done = await place.host.transport.run(argv, stdin=content, timeout=limit_s)
     if not done.ok:
         raise FlagPerfError(f"no copy could be made: {done.last_lines(1)}", where=place.host.name)
 
@@ -177,13 +184,16 @@ async def give(giver: Place, receiver: Place, content: Content, python: str) -> 
         FlagPerfError: it has not got it; nothing of it is left there.
     """
     certificate, key = new_identity()
-    token, argv, limit_s = secrets.token_hex(32), (python, "-I", "-c", pass_on.BOOT), _limit_s(content.size)
-    served = _program(f"serve({giver.path!r}, {certificate + key!r}, {token!r})")
-    async with served_port(giver.host.transport, argv, served, START_S, limit_s) as port:
+    token, limit_s = secrets.token_hex(32), _limit_s(content.size)
+    served = _program(f"serve({giver.copy!r}, {certificate + key!r}, {token!r})")
+    serving, fetching = (
+        ("sh", "-c", IN_OWN, place.work, python, "-I", "-c", pass_on.BOOT) for place in (giver, receiver)
+    )
+    async with served_port(giver.host.transport, serving, served, START_S, limit_s) as port:
         whom = f"{giver.host.address!r}, {port}, {certificate!r}, {token!r}"
-        what = f"{receiver.path!r}, {content.size}, {content.sha256!r}"
+        what = f"{receiver.copy!r}, {content.size}, {content.sha256!r}"
         fetched = _program(f"fetch({whom}, {what})")
-        done = await receiver.host.transport.run(argv, stdin=fetched, timeout=limit_s)
+        done = await receiver.host.transport.run(fetching, stdin=fetched, timeout=limit_s)
         if not done.ok:
             raise FlagPerfError(f"not from {giver.host.name}: {done.last_lines(1)}", where=receiver.host.name)
 
@@ -264,11 +274,13 @@ class _Passing:
     def _begin_use(self, place: Place) -> None:
         self._uses[place.host.name] = asyncio.ensure_future(self._use(place))
         for host in place.sharers:
-            self._uses[host.name] = asyncio.ensure_future(self._use_shared(Place(host, place.path)))
+            self._uses[host.name] = asyncio.ensure_future(
+                self._use_shared(Place(host, place.work, place.copy))
+            )
 
     async def _use_shared(self, place: Place) -> None:
         """Use a copy that another host has made, once this one has seen that it is the right one."""
-        argv = ("sh", "-c", IS_WHOLE, place.path, self._content.sha256)
+        argv = ("sh", "-c", IS_WHOLE, place.work, place.copy, self._content.sha256)
         await checked(place.host.transport, argv, timeout=_limit_s(self._content.size))
         await self._use(place)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from run_benchmarks.names import HostPaths, Node
-from run_benchmarks.stages.work_folder import ENTER_OWN, SEE_OWN
+from run_benchmarks.stages.work_folder import ENTER_OWN, STILL_OWN, guard_argv
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 
@@ -88,7 +88,8 @@ async def make_node_folder(transport: Transport, paths: HostPaths, node: Node) -
         FlagPerfError: it cannot be made, is there already, or would lie behind a link.
     """
     folder = below_work(paths, paths.node(node))
-    made = await transport.run(["sh", "-c", SEE_OWN + MAKE_OPEN_FOLDER, paths.work, folder], timeout=60)
+    argv = guard_argv(f"{STILL_OWN}shift; {MAKE_OPEN_FOLDER}", paths.work, transport, folder)
+    made = await transport.run(argv, timeout=60)
     if not made.ok:
         raise FlagPerfError(
             f"the node's folder was not made: {made.last_lines(1)}",

@@ -68,8 +68,16 @@ ENTER_OWN = (
     '[ "$PWD" = "$at" ] && [ -O . ] && [ -z "$(find . -prune -perm /022)" ] '
     '|| { echo "$0 is no folder of $(id -un) alone: what lies there is left alone" >&2; exit 3; }; '
 )
-# The same where it is there, from where the script was called: what follows uses its path.
-SEE_OWN = f'{{ [ ! -e "$0" ] && [ ! -L "$0" ]; }} || ({ENTER_OWN}:) || exit; '
+IN_OWN = f'{ENTER_OWN}exec "$@"'
+# $1: what it holds, and need not.
+REMOVE_BELOW = f'[ ! -d "$0" ] || {{ {ENTER_OWN}exec rm -rf "./$1"; }}'
+# $0, $1: as of ENTER. For what uses its path next, and needs what lies there: from here on nobody else can exchange a
+# part of that path. In a shell of its own, as what follows shall have the caller's umask and variables; `set -e` would
+# not hold in one that is before `||`.
+STILL_OWN = (
+    f'({WALK}[ -d "$0" ] || refuse "$0 is not there any more"; walk "${{0%/*}}" "$1"; {_OWN}); '
+    "[ $? = 0 ] || exit; "
+)
 
 
 def guard_argv(script: str, path: str, transport: Transport, *words: str) -> tuple[str, ...]:
@@ -93,7 +101,7 @@ async def in_work_folder(
     Args:
         words: the script's $2, $3 and so on.
         codes: the exit codes that the script may end with.
-        enter: ENTER, or SEE to make nothing.
+        enter: ENTER, SEE to make nothing, or STILL_OWN.
 
     Raises:
         FlagPerfError: it cannot be made or written, it is not the ssh user's own, or others can replace it.
