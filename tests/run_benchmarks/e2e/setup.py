@@ -75,10 +75,11 @@ def demo_data(model: str) -> Path:
 
 def make_image(plan: Plan, log_dir: Path) -> str:
     """The image of the plan's first case on this machine's own engine, built by the harness itself."""
-    image = plan_image(plan, plan.cases[0])
+    image, work = plan_image(plan, plan.cases[0]), log_dir / "work"
+    work.mkdir(mode=0o700, parents=True, exist_ok=True)
     site = BuildSite(
         str(plan.training_dir),
-        str(log_dir / "work"),
+        str(work),
         "run-test",
         build_name("test", "localhost", image.tag),
         True,

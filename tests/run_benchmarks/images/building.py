@@ -116,6 +116,7 @@ def make_bench(tmp_path: Path, engine: str) -> Iterator[Bench]:
     settings = {"IMAGE_REGISTRY": registry, "IMAGE_BUILD_ARGS": {"BASE_IMAGE": BASE_IMAGE}}
     tree.configure(test_conf=TEST_CONF + "".join(f"{key} = {value!r}\n" for key, value in settings.items()))
     tree.write(f"{DOCKER}/Dockerfile", DOCKERFILE)
+    (tmp_path / "work").mkdir(mode=0o700)
     bench = Bench(tree, tmp_path / "work", uid, engine=engine)
     yield bench
     for container in bench.ask("ps", "-aq", "--filter", f"label={LABEL_RUN}={bench.run_uid}").split():

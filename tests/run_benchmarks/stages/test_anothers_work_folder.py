@@ -18,7 +18,7 @@ import pytest
 
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.images.build import BuildSite
-from run_benchmarks.images.files import ImageFiles, Maker, sif, squash_fs
+from run_benchmarks.images.files import MEASURE, ImageFiles, Maker, sif, squash_fs
 from run_benchmarks.images.layers import ImagePlan, Layer
 from run_benchmarks.images.pip_handover import settings_on_host
 from run_benchmarks.images.store import ImageStore
@@ -180,3 +180,9 @@ def test_no_image_is_made_a_file_there(maker: Maker, others: Place, tools: Path)
     files = ImageFiles(others.work, ".sif", maker, ImageStore(engine_of("docker")))
     refused(files.make(HOST.transport, TAG, others.work, "image.sif"))
     assert not tools.exists()
+
+
+def test_no_file_of_there_is_taken_for_the_one_that_was_made(others: Place) -> None:
+    """It may go while the tool works."""
+    done = asyncio.run(HOST.transport.run(("sh", "-c", MEASURE, others.work, others.copy), timeout=60))
+    assert done.returncode == 3 and not done.stdout

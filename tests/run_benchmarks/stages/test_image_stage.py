@@ -49,6 +49,7 @@ class Cluster:
     def __init__(self, folder: Path, size: int, *, first: int = 1, image_size: int = 100) -> None:
         self.store = ImageStore(engine_of(fake_engine(folder)))
         self.folder = folder
+        (folder / "work").mkdir(mode=0o700, exist_ok=True)
         self.hosts = {
             name: FakeEngineHost(name, folder, size=image_size)
             for name in (f"h{number}" for number in range(first, first + size))
