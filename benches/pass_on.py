@@ -111,7 +111,7 @@ class Bench:
             return self._content, {}
 
         async def use(place: Place) -> None:
-            assert Path(place.path).stat().st_size == self._content.size
+            assert Path(place.work, place.copy).stat().st_size == self._content.size
 
         failed = await bring("it", hosts, self._site, self._content.size, fill, use)
         assert not failed, failed

@@ -44,6 +44,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]:
 def uid(run: WholeRun) -> Iterator[str]:
     """A run of which a unit goes on here."""
     uid = f"{NAME}-{secrets.token_hex(3)}"
+    run.host.mkdir(parents=True, mode=0o700)
     runtime = open_runtime(run.tree.load().run)
     unit = Unit(f"flagperf-{uid}", {"flagperf.run": uid}, "", ("sleep", "600"), tree=str(REAL_TRAINING))
     asyncio.run(runtime.start(LocalTransport(), unit))
