@@ -16,7 +16,7 @@ from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 
 # `go_down PATH` goes from $at, where we are, to a folder below, and fails where another has come in its place. Where
-# that is, a program says: bash works its PWD out from names, before it goes and after, and others may exchange them.
+# it came to, a program says: bash works its PWD out from names, before it goes and after; others may exchange them.
 _GO_DOWN = 'go_down() { at=${at%/}/$1 && cd -P -- "./$1" && [ "$(env pwd -P)" = "$at" ]; }; '
 # $0: the work folder; $1: a folder below it.
 GO_BELOW = (
