@@ -10,6 +10,9 @@ for less than the real one) and ipmitool, which asks a simulated BMC (openipmi).
 machine takes for work that comes after a sleep changes by the hour, and hits both: so they are measured by turns, each
 at its own interval; of each the median of its turns, and of the turns' ratios too.
 
+What such a page of memory costs on this machine stands below the table: on one whose host has taken it out of its
+tables meanwhile, it is most of a sample that is taken once a second.
+
 The programs' time is with that of the loop which starts them. What a training beside the monitor loses is measured as
 monitor_slowdown.py says.
 """
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import mmap
 import os
 import resource
 import shutil
@@ -162,11 +166,26 @@ def turn(python: str, pipelines: Iterable[str], seconds: float, environment: dic
 
 def cost_table(turns: Sequence[Turn], programs: str) -> str:
     """Of the figures of all turns the medians."""
-    rows = [["", "of a core", "CPU s/h", "ms a sample", "to start, CPU s", "memory, MiB", "MiB/h"]]
+    rows = [
+        [
+            "",
+            "of a core",
+            "CPU s/h",
+            "ms a sample",
+            "times cheaper",
+            "to start, CPU s",
+            "memory, MiB",
+            "MiB/h",
+        ]
+    ]
+    forked_s = statistics.median(each.forked_s for each in turns)
     for costs in zip(*((each.once_a_second, each.ten_times_a_second) for each in turns), strict=True):
         share, sample_s, start_s, memory, written = (
             statistics.median(getattr(cost, name) for cost in costs)
             for name in ("core_share", "sample_cpu_s", "start_cpu_s", "memory_mib", "bytes_per_hour")
+        )
+        ratio = statistics.median(
+            each.forked_s / cost.sample_cpu_s for each, cost in zip(turns, costs, strict=True)
         )
         row = [
             f"monitor, {costs[0].hz:g} Hz",
@@ -174,12 +193,31 @@ def cost_table(turns: Sequence[Turn], programs: str) -> str:
             f"{share * HOUR_S:.1f}",
             f"{sample_s * 1000:.2f}",
         ]
-        rows.append([*row, f"{start_s:.2f}", f"{memory:.0f}", f"{written / MIB:.1f}"])
-    forked_s = statistics.median(each.forked_s for each in turns)
+        rows.append([*row, f"{ratio:.1f}", f"{start_s:.2f}", f"{memory:.0f}", f"{written / MIB:.1f}"])
     share = forked_s / FORKED_EVERY_S
     row = [f"{programs}, once in {FORKED_EVERY_S} s", f"{share:.2%}", f"{share * HOUR_S:.1f}"]
-    rows.append([*row, f"{forked_s * 1000:.2f}", "-", "-", "-"])
+    rows.append([*row, f"{forked_s * 1000:.2f}", "-", "-", "-", "-"])
     return aligned(rows)
+
+
+def page_costs_us(rests: int = 9) -> tuple[float, float]:
+    """Processor time that a page of this Python's own file takes to be read after a second's rest, and at once, µs."""
+    mapped = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/" in line}
+    largest = max(filter(os.path.isfile, mapped), key=os.path.getsize)
+    with Path(largest).open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as pages:
+
+        def page_us() -> float:
+            begin_ns = time.thread_time_ns()
+            count = len(pages[:: mmap.PAGESIZE])
+            return (time.thread_time_ns() - begin_ns) / 1000 / count
+
+        page_us()
+        rested, at_once = [], []
+        for _ in range(rests):
+            time.sleep(1)
+            rested.append(page_us())
+            at_once.append(page_us())
+    return statistics.median(rested), statistics.median(at_once)
 
 
 def main() -> None:
@@ -207,7 +245,12 @@ def main() -> None:
                 turn(options.python, pipelines.values(), options.seconds, environment)
                 for _ in range(options.turns)
             ]
-        print(cost_table(turns, ", ".join(pipelines)), flush=True)
+        print(cost_table(turns, ", ".join(pipelines)))
+        rested_us, at_once_us = page_costs_us()
+        print(
+            f"a page of memory: {rested_us:.2f} us after a rest of 1 s, {at_once_us:.2f} us at once",
+            flush=True,
+        )
         slower = [] if options.no_training else list(slowdowns(options.pairs, folder / "runs"))
     figures = {
         "core_share_1hz": round(statistics.median(each.once_a_second.core_share for each in turns), 5),
