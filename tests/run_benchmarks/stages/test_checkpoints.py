@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from utils.search.events import STATE_FILE
 
 EARLIER = "run20260102030405"
 CASE = "toy:pytorch:X1:1:2:2"
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away, which only root can")
 
 
 class Continuing(Site):
@@ -163,9 +165,13 @@ RUN = RunId("run20260102030405", "run20260102030405-abcdef", "2026-01-02T03:04:0
 
 def made(site: Site, number: int = 1, rank: int = 0) -> tuple[Path, Path]:
     """The folders of a round, once they are made on the host of a node."""
-    node = replace(nodes_of(site.plan.cases[0], number)[0], rank=rank)
-    asyncio.run(make_checkpoint_folders(LocalTransport(), site.plan, RUN, node))
-    own, earlier = checkpoint_folders(site.plan, RUN, node)
+    return make_round(site.plan, number, rank)
+
+
+def make_round(plan: Plan, number: int = 1, rank: int = 0) -> tuple[Path, Path]:
+    node = replace(nodes_of(plan.cases[0], number)[0], rank=rank)
+    asyncio.run(make_checkpoint_folders(LocalTransport(), plan, RUN, node))
+    own, earlier = checkpoint_folders(plan, RUN, node)
     return Path(own), Path(earlier)
 
 
@@ -200,7 +206,7 @@ def test_what_is_in_the_place_of_a_rounds_folder_is_refused(saving: Site) -> Non
         made(saving, 2)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away, which only root can")
+@only_root
 @pytest.mark.parametrize("depth", [1, 2], ids=["run", "case"])
 def test_a_runs_folder_that_somebody_else_has_made_is_refused(continuing: Site, depth: int) -> None:
     """Its owner could put a link into it whenever he likes, and so choose what a container's root writes to."""
@@ -227,7 +233,7 @@ def test_a_runs_folder_that_others_may_write_to_is_closed(saving: Site) -> None:
     assert (mode(case.parent), mode(case)) == (0o700, 0o755)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away, which only root can")
+@only_root
 def test_where_a_file_system_takes_root_for_nobody_what_belongs_to_nobody_is_ours(
     saving: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +249,101 @@ def test_where_a_file_system_takes_root_for_nobody_what_belongs_to_nobody_is_our
         os.chown(folder, 65534, 65534)
     made(saving, 2)
     assert {path.name for path in own.parents[2].iterdir()} == {RUN.uid}, "no probe is left"
+
+
+# What bash reads before a script: another user of the host exchanges his folder, $PLACE, and his link, $PLACE.link.
+EXCHANGE = 'exchange() { mv -T "$PLACE" "$PLACE.x"; mv -T "$PLACE.link" "$PLACE"; mv -T "$PLACE.x" "$PLACE.link"; }\n'
+# Before the command that has the number $MOMENT, of any function or subshell; in $STEPS is how many there were.
+BEFORE_A_COMMAND = """
+before() { read -r steps <"$STEPS"; [ "$steps" != "$MOMENT" ] || exchange; echo "$((steps + 1))" >"$STEPS"; }
+set -T; trap before DEBUG
+"""
+# FAKE of two exchanges within bash's own `cd -P`, which looks at names, goes, and looks at names once more.
+WITHIN_CD = """
+cd() {
+    case ${PWD%/}/${3#./}/ in "$PLACE"/*) ;; *) builtin cd "$@"; return ;; esac
+    exchange; builtin cd "$@"; code=$?; exchange; PWD=${OLDPWD%/}/${3#./}; return "$code"
+}
+"""
+
+
+@pytest.fixture
+def racing(continuing: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """A site whose sh is a bash that reads `folder`/HOOK first."""
+    tools = continuing.folder / "tools"
+    tools.mkdir()
+    (tools / "sh").write_text('#!/usr/bin/env bash\nBASH_ENV="$HOOK" exec bash "$@"\n')
+    (tools / "sh").chmod(0o755)
+    for name in ("HOOK", "STEPS"):
+        monkeypatch.setenv(name, str(continuing.folder / name))
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    return continuing
+
+
+def planted(site: Site, uid: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run's folder of another user's, beside his link to a folder of root's, which is returned."""
+    folders = Path(f"ck/{uid}/{CASE}/round1"), Path(f"root's/{CASE}/round1")
+    for folder in folders:
+        shutil.rmtree(site.folder / folder.parts[0], ignore_errors=True)
+        (site.folder / folder).mkdir(parents=True)
+    place, roots = site.folder / "ck" / uid, site.folder / "root's"
+    roots.chmod(0o777)
+    (roots / CASE / "round1/step00000010.ckpt").touch()
+    os.chown(place, 65534, 65534)
+    place.with_name(f"{uid}.link").symlink_to(roots)
+    monkeypatch.setenv("PLACE", str(place))
+    return roots
+
+
+def contents(folder: Path) -> dict[str, int]:
+    return {str(path): mode(path) for path in (folder, *folder.rglob("*"))}
+
+
+@only_root
+@pytest.mark.parametrize("uid", [RUN.uid, EARLIER])
+def test_a_link_that_comes_at_any_moment_leads_nowhere(
+    racing: Site, uid: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (racing.folder / "HOOK").write_text(EXCHANGE + BEFORE_A_COMMAND)
+    plan = replace(racing.plan, continue_from=EARLIER if uid == EARLIER else "")
+    steps, moment = racing.folder / "STEPS", 0
+    while moment == 0 or moment < int(steps.read_text()):
+        roots = planted(racing, uid, monkeypatch)
+        before = contents(roots)
+        steps.write_text("0\n")
+        monkeypatch.setenv("MOMENT", str(moment))
+        with pytest.raises(FlagPerfError, match=f"{uid} is a "):
+            make_round(plan)
+        assert contents(roots) == before, moment
+        moment += 1
+    assert moment > 10
+
+
+@only_root
+@pytest.mark.parametrize("uid", [RUN.uid, EARLIER])
+def test_where_a_shell_is_is_not_asked_of_names(
+    racing: Site, uid: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (racing.folder / "HOOK").write_text(EXCHANGE + WITHIN_CD)
+    roots = planted(racing, uid, monkeypatch)
+    before = contents(roots)
+    with pytest.raises(FlagPerfError, match=f"{uid} is a directory of nobody"):
+        make_round(racing.plan)
+    assert contents(roots) == before
+
+
+@only_root
+@pytest.mark.parametrize("hook", ["", EXCHANGE + WITHIN_CD], ids=["stays", "exchanged"])
+def test_nothing_is_removed_where_another_user_has_made_the_runs_folder(
+    racing: Site, hook: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (racing.folder / "HOOK").write_text(hook)
+    roots = planted(racing, RUN.uid, monkeypatch)
+    before = contents(racing.folder / "ck"), contents(roots)
+    node = nodes_of(racing.plan.cases[0], 1)[0]
+    with pytest.raises(FlagPerfError, match=f"{RUN.uid} is a directory of nobody"):
+        asyncio.run(remove_checkpoint_folder(LocalTransport("h1"), racing.plan, RUN, node))
+    assert (contents(racing.folder / "ck"), contents(roots)) == before
 
 
 def test_no_folder_is_made_where_none_is_used(saving: Site) -> None:

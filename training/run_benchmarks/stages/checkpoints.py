@@ -32,10 +32,11 @@ LIST_ALL = f'for case in "$1"/*; do for round in "$case"/*/; do timeout 2 {_NEWE
 # Where others have folders too it must be this run's own, or what is mounted is theirs to choose.
 # $3: `may_be_there` where an earlier attempt at this round may have made its folder.
 MAKE_FOLDERS = (
-    f'{OWN_FOLDERS}umask 077; last() {{ is_ours "$1" || refuse "$1"; }}; '
-    '[ -z "$2" ] || { own "${2%/*}"; [ -e "$0/$2" ] || mkdir -m 0755 "$0/$2" || exit; last "$0/$2"; }; '
-    '[ "$1" ] || exit 0; own "${1%/*}"; chmod 700 "$0/${1%%/*}" || exit; '
-    f'[ -z "$3" ] || ! [ -d "$0/$1" ] || {{ last "$0/$1"; exit 0; }}; {MAKE_OPEN_FOLDER}'
+    f'{OWN_FOLDERS}umask 077; mkdir -p "$0" && cd -P -- "$0" || exit; '
+    '[ -z "$2" ] || (own "${2%/*}"; part=${2##*/}; [ -e "./$part" ] || make -m 0755; enter) || exit; '
+    '[ "$1" ] || exit 0; (own "${1%%/*}"; chmod 700 .) || exit; '
+    '[ -z "$3" ] || ! [ -d "./$1" ] || { own "${1%/*}"; part=${1##*/}; enter; exit; }; '
+    f"{MAKE_OPEN_FOLDER}"
 )
 
 

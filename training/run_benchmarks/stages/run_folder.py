@@ -15,41 +15,46 @@ from run_benchmarks.stages.work_folder import ENTER_OWN, SEE_OWN
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 
-# $0: a folder, and we are in it; $1: one below it. Shells set PWD to the physical path by `cd -P`.
-_GO_DOWN = (
-    'at=$PWD/$1 && cd -P -- "./$1" && [ "$PWD" = "$at" ] '
-    '|| { echo "$0/$1 is not the folder that was made there" >&2; exit 3; }; '
+# `go_down PATH` goes from $at, where we are, to a folder below, and fails where another has come in its place. Where
+# it came to, a program says: bash works its PWD out from names, before it goes and after; others may exchange them.
+_GO_DOWN = 'go_down() { at=${at%/}/$1 && cd -P -- "./$1" && [ "$(env pwd -P)" = "$at" ]; }; '
+# $0: the work folder; $1: a folder below it.
+GO_BELOW = (
+    f'{ENTER_OWN}{_GO_DOWN}at=$(env pwd -P); go_down "$1" || '
+    '{ echo "$0/$1 is not the folder that was made there" >&2; exit 3; }; '
 )
-GO_BELOW = f"{ENTER_OWN}{_GO_DOWN}"
-# `own PATH` makes the folders of a relative PATH below $0, and refuses a link, and what somebody else has made: what is
-# ours stays so, as long as nobody else may rename in the folder above it, by an access control list neither. On a file
-# system that takes the ssh user for another (NFS with root_squash), ours are those that belong to whom a new one does.
+# `own PATH` makes the folders of a PATH that begins where we are, below $0, and refuses a link, and what somebody else
+# has made; `make` and `enter` do so with its $part. What they ask of, and change, is the folder that we are in: the
+# same from the first question to the last, whatever becomes of its path. And its path still leads there when it is
+# mounted: it did when the folder was ours, and ours nobody else can rename, in a folder with the sticky bit or in one
+# of ours, by an access control list neither. On a file system that takes the ssh user for another (NFS with
+# root_squash), ours are those that belong to whom a new one does.
 OWN_FOLDERS = (
-    'new_owner() { probe=$(mktemp -d "$0/.owner-XXXXXX") && stat -c %u "$probe"; rmdir "$probe"; }; '
-    'is_ours() { [ -d "$1" ] && [ ! -L "$1" ] && '
-    '{ [ -O "$1" ] || [ "$(stat -c %u "$1")" = "$(new_owner)" ]; }; }; '
+    f'{_GO_DOWN}new_owner() {{ probe=$(mktemp -d "$0/.owner-XXXXXX") && stat -c %u "$probe"; rmdir "$probe"; }}; '
     'refuse() { [ ! -L "$1" ] || { echo "$1 is a link" >&2; exit 3; }; '
     'echo "$1 is $(stat -c "a %F of %U" "$1"), and not a folder of $(id -un)" >&2; exit 3; }; '
-    'own() { at=$0; rest=$1/; while [ "$rest" ]; do at=$at/${rest%%/*}; rest=${rest#*/}; '
-    '[ -d "$at" ] || [ -L "$at" ] || mkdir -p "$at" || exit; is_ours "$at" || refuse "$at"; '
-    'chmod go-w "$at" || exit; done; }; '
+    'make() { why=$(mkdir "$@" "./$part" 2>&1) || { echo "$at/$part: ${why##*: }" >&2; exit 1; }; }; '
+    'enter() { go_down "$part" 2>/dev/null && '
+    '{ [ -O . ] || [ "$(stat -c %u .)" = "$(new_owner)" ]; } || refuse "$at"; }; '
+    'own() { at=$(env pwd -P); rest=$1/; while [ "$rest" ]; do part=${rest%%/*}; rest=${rest#*/}; '
+    '[ -L "./$part" ] || make -p; enter; chmod go-w . || exit; done; }; '
 )
 # $0: a folder; $1: one below it, to be made. The last one must be new: what lies in it already is not this round's. All
 # may write to it, as the root of a container that may not pass over permissions is another user than the ssh user; a
 # folder above it is closed to everybody else.
 MAKE_OPEN_FOLDER = (
-    f'{OWN_FOLDERS}mkdir -p "$0" && own "${{1%/*}}" && {{ [ ! -L "$0/$1" ] || refuse "$0/$1"; }} && '
-    'mkdir -m 0777 "$0/$1"'
+    f'{OWN_FOLDERS}mkdir -p "$0" && cd -P -- "$0" || exit; own "${{1%/*}}"; part=${{1##*/}}; '
+    '[ ! -L "./$part" ] || refuse "$at/$part"; make -m 0777'
 )
 
 
-def _removal(enter: str) -> str:
+def _removal(go: str) -> str:
     """What removes, of $1, the run's folder, those folders in it that follow, and what is empty then."""
     return (
-        '[ -e "$0/$1" ] || [ -L "$0/$1" ] || exit 0; run=$1; shift; '
-        'for d; do [ -e "$0/$d" ] || [ -L "$0/$d" ] || continue; '
-        f'(set -- "${{d%/*}}" "./${{d##*/}}"; {enter}{_GO_DOWN}exec rm -rf "$2") || failed=1; done; '
-        f'set -- "$run"; {enter}{_GO_DOWN}find . -mindepth 1 -depth -type d -empty -delete 2>/dev/null; '
+        f'[ -e "$0/$1" ] || [ -L "$0/$1" ] || exit 0; {go}{OWN_FOLDERS}run=$1; shift; '
+        'for d; do [ -e "./$d" ] || [ -L "./$d" ] || continue; '
+        '(own "${d%/*}"; exec rm -rf "./${d##*/}") || failed=1; done; '
+        'own "$run"; find . -mindepth 1 -depth -type d -empty -delete 2>/dev/null; '
         'cd -P .. && rmdir "./${run##*/}" 2>/dev/null; exit "${failed:-0}"'
     )
 
