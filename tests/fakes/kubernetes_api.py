@@ -270,8 +270,13 @@ async def _feed(socket: WebSocket, stdin: asyncio.StreamWriter) -> None:
 
 
 async def _carry(socket: WebSocket, channel: int, stream: asyncio.StreamReader) -> None:
-    while chunk := await stream.read(2**15):
-        await socket.send_bytes(bytes([channel]) + chunk)
+    try:
+        while chunk := await stream.read(2**15):
+            await socket.send_bytes(bytes([channel]) + chunk)
+    except (WebSocketDisconnect, RuntimeError):
+        while await stream.read(2**15):  # nobody sees the end of a process whose output nobody reads
+            pass
+        raise
 
 
 def _place(version: str) -> str:

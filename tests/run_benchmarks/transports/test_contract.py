@@ -283,6 +283,49 @@ def test_cancelling_at_once_leaves_nothing(host: Host) -> None:
     host.use(scenario)
 
 
+def test_cancelling_ends_a_command_that_writes_faster_than_it_is_read(host: Host, tmp_path: Path) -> None:
+    mark, progress = f"flagperf-{uuid.uuid4()}", tmp_path / "progress"
+    code = f"import os\nwhile os.write(1, bytes(2**16)): open({str(progress)!r}, 'a').write('.')"
+
+    async def stuck(chunk: bytes) -> None:
+        await asyncio.Event().wait()
+
+    async def scenario(transport: Transport) -> None:
+        running = asyncio.ensure_future(transport.run([sys.executable, "-c", code, mark], stdout=stuck))
+        await eventually(progress.exists)
+        await eventually(lambda: standing_still(progress))
+        running.cancel()
+        done, _ = await asyncio.wait({running}, timeout=30)
+        assert done
+        await eventually(lambda: pids_with(mark) == [])
+
+    host.use(scenario)
+
+
+def test_a_timeout_does_not_wait_for_what_has_left_the_session_and_holds_the_pipes() -> None:
+    mark = f"flagperf-{uuid.uuid4()}"
+    script = 'setsid sh -c "sleep 60; :" "$0" <&0 & exec sleep 60'
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield bytes(2**20)
+
+    async def scenario() -> None:
+        running = asyncio.ensure_future(
+            LocalTransport(grace_s=0.1).run(["sh", "-c", script, mark], stdin=endless(), timeout=1)
+        )
+        done, _ = await asyncio.wait({running}, timeout=30)
+        assert done
+        with pytest.raises(CommandTimeoutError):
+            await running
+
+    try:
+        asyncio.run(scenario())
+    finally:
+        for pid in pids_with(mark):
+            os.killpg(pid, signal.SIGKILL)
+
+
 def test_an_error_of_the_sink_ends_the_command(host: Host) -> None:
     mark = f"flagperf-{uuid.uuid4()}"
 
