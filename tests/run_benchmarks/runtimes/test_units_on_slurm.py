@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from run_benchmarks.hosts.base import Host
-from run_benchmarks.names import work_folder
+from run_benchmarks.names import WORK_FOLDER, work_folder
 from run_benchmarks.plan.tool_options import Wanted
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.apptainer import ApptainerRuntime
@@ -39,8 +39,9 @@ class WithoutContainer(PyxisRuntime):
 
 
 @pytest.fixture
-def nodes(slurm: Slurm) -> list[Host]:
-    """The two nodes of a job."""
+def nodes(slurm: Slurm, tmp_path: Path) -> list[Host]:
+    """The two nodes of a job, on which there is a work folder."""
+    (tmp_path / WORK_FOLDER).mkdir(mode=0o700)
     job = slurm.allocate("--nodes=2", "--exclusive", "--no-requeue")
     return [Host(name, name, SrunTransport(str(job), name)) for name in ("n1", "n2")]
 
