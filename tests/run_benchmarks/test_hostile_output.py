@@ -390,6 +390,8 @@ def test_the_end_of_a_file_is_whole_lines(tmp_path: Path) -> None:
     assert last_lines_of(path) == ["first", "last"]
     path.write_text("x" * END_BYTES + "\nlast\n")
     assert last_lines_of(path) == ["last"]
+    path.write_text("cut-off" + "x" * (END_BYTES - 5) + " word")
+    assert last_lines_of(path) == [" word"], "the rest of a secret would not be known again"
     path.write_text("x" * (END_BYTES + 5))
     assert [len(line) for line in last_lines_of(path)] == [END_BYTES]
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks import journal, verbs
+from run_benchmarks import journal, own_folder, verbs
 from run_benchmarks.interruption import REQUEST
+from run_benchmarks.names import RunId
 from run_benchmarks.own_folder import check_place, make_run_folder
 from tests.run_benchmarks.written_run import write_run
 from utils.errors import FlagPerfError
@@ -114,6 +115,17 @@ def test_a_log_folder_that_another_user_has_made_since_the_check_is_refused(tmp_
     with pytest.raises(FlagPerfError, match="belongs to the user 65534") as error:
         make_run_folder(folder, CODE)
     assert error.value.where == str(folder)
+
+
+def test_names_that_others_have_taken_are_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_folder, "new_run_id", lambda _: RunId("run1", "run1-0", "1970"))
+    monkeypatch.setattr(own_folder, "MOST_NAMES", 2)
+    (tmp_path / "run1").mkdir()
+    with pytest.raises(FlagPerfError, match="are there already") as error:
+        make_run_folder(tmp_path, CODE)
+    assert error.value.where == str(tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives folders away, which only root can")

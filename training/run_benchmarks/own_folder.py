@@ -14,6 +14,9 @@ from pathlib import Path
 from run_benchmarks.names import JOURNAL, RUN_LOG, RunId, new_run_id
 from utils.errors import FlagPerfError
 
+OWN_PLACE = "give a folder of your own"
+MOST_NAMES = 100  # that a new run tries, ten a second
+
 
 def check_writable(folder: Path, remedy: str) -> None:
     """See that nobody else can put a link in the place of a folder that is written to, or in it.
@@ -100,7 +103,7 @@ def make_run_folder(log_path: Path, code: Path) -> tuple[RunId, Path]:
     Raises:
         FlagPerfError: since the configuration was checked another user has made a folder on the way.
     """
-    while True:
+    for _ in range(MOST_NAMES):
         run = new_run_id(datetime.now().astimezone())
         folder = log_path / run.name
         try:
@@ -108,8 +111,14 @@ def make_run_folder(log_path: Path, code: Path) -> tuple[RunId, Path]:
         except FileExistsError:
             time.sleep(0.1)  # another run started in this second: the next one has another name
         else:
-            check_place(folder, "give a folder of your own", code)
+            check_place(folder, OWN_PLACE, code)
             return run, folder
+    message = (
+        "folders of the names that new runs would have are there already, also those of the next seconds"
+    )
+    raise FlagPerfError(
+        message, where=str(log_path), remedy=f"see who makes them (ls -l {log_path}), or {OWN_PLACE}"
+    )
 
 
 def _own_group(status: os.stat_result) -> int:

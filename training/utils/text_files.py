@@ -97,9 +97,9 @@ def last_lines_of(path: Path, below: Path | None = None) -> list[str]:
     """
     text = end_of(path, END_BYTES + 1, below)
     lines = text[-END_BYTES:].decode("utf-8", "replace").splitlines()
-    return (
-        lines[1:] if len(text) > END_BYTES and len(lines) > 1 else lines
-    )  # the first one's beginning is not there
+    if len(text) <= END_BYTES:
+        return lines
+    return lines[1:] or [*map(from_next_word, lines)]  # the first one's beginning is not there
 
 
 def end_of(path: Path, most: int, below: Path | None = None) -> bytes:

@@ -127,6 +127,15 @@ def test_a_broken_entry_does_not_lose_the_others_and_numbers_are_bounded() -> No
     assert len(notes) == MOST_NOTES + 1
 
 
+def test_of_the_word_at_a_cut_nothing_is_left() -> None:
+    """It may be a secret, whose beginning nobody would know again."""
+    key = "hunter2hunter2hunter2"
+    long, name = "see " + "x" * 380 + f" {key} more", "n" * 60 + f" {key}"
+    _, notes = case_figures({"notes": [long], "figures": {name: RATE}}, CHIP)
+    assert [note for note in notes if key[:4] in note] == []
+    assert len(notes) == 2 and notes[0].startswith("see xxx")
+
+
 @pytest.mark.parametrize("reported", [[RATE], "x", 5, True])
 def test_figures_that_are_no_mapping(reported: object) -> None:
     figures, notes = case_figures({"figures": reported}, CHIP)

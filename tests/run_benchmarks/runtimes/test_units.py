@@ -361,6 +361,13 @@ def test_a_unit_leaves_no_bytecode_beside_its_code(processes: Bench, tmp_path: P
     assert not (tmp_path / "__pycache__").exists()
 
 
+def test_pytorch_takes_compiled_code_from_the_units_own_folder(processes: Bench) -> None:
+    """And not from /tmp, where another user may have left some under the name that it looks for."""
+    asking = "from torch._inductor.runtime.cache_dir_utils import cache_dir; print(cache_dir())"
+    unit = processes.unit(f"{sys.executable} -c '{asking}'")
+    assert processes.end_of(unit) == (0, f"{processes.runtime.scratch(unit.name)}/compiled")
+
+
 def test_what_a_unit_prints_is_read_in_bounds(processes: Bench) -> None:
     code, output = processes.end_of(processes.unit("head -c 20000000 /dev/zero | tr '\\0' x"))
     assert (code, set(output)) == (0, {"x"}) and len(output) <= 2**16

@@ -16,6 +16,7 @@ from run_benchmarks.reading import first_problem
 from run_benchmarks.results.planned import PlannedChip
 from utils.figure_names import OF_PEAK, name_problem
 from utils.figures import FINISHED, HIGHER, Figure
+from utils.text_files import shortened_to_words
 
 # The units of a rate that a chip's peak can be set against, in operations per second.
 RATES = {f"{prefix}{what}/s": scale for what in ("FLOP", "OP") for prefix, scale in
@@ -67,7 +68,7 @@ def case_figures(facts: Mapping[str, Any], chip: PlannedChip | None) -> tuple[di
     notes = []
     for name, entry in list(reported.items())[:MOST_FIGURES]:
         problem = _add(figures, str(name), entry, chip)
-        notes += [f"figure {str(name)[:70]!r} of the case {problem}"] if problem else []
+        notes += [f"figure {shortened_to_words(str(name), 70)!r} of the case {problem}"] if problem else []
     if len(reported) > MOST_FIGURES:
         notes.append(f"of the case's {len(reported)} figures the first {MOST_FIGURES} were taken")
     left_out = len(notes) - MOST_NOTES
@@ -79,7 +80,8 @@ def _own_notes(facts: Mapping[str, Any]) -> list[str]:
     """What the case itself says of its figures under `notes`, as far as it is lines of text."""
     notes = facts.get("notes")
     lines = [note for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
-    return ["".join(c for c in line if c.isprintable())[:LONGEST_NOTE] for line in lines[:MOST_NOTES]]
+    printed = ("".join(c for c in line if c.isprintable()) for line in lines[:MOST_NOTES])
+    return [shortened_to_words(line, LONGEST_NOTE) for line in printed]
 
 
 def _add(figures: dict[str, Figure], name: str, entry: object, chip: PlannedChip | None) -> str:

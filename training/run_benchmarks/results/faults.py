@@ -13,7 +13,7 @@ from run_benchmarks.results.rank_logs import RankLogs
 from run_benchmarks.results.round_result import MEASURE, Observation
 from utils.figures import Figure
 from utils.records import Failure, FailureClass, Stage, Verdict
-from utils.text_files import shortened
+from utils.text_files import shortened_to_words
 
 MOST_CONTRADICTIONS = 5  # that are named; the others are as many signs of the same
 LONGEST_PROBLEM = 400
@@ -45,7 +45,7 @@ def fault_of(
     problems = contradictions(case, logs.events, facts, figures, seen.time_s)
     if problems:
         more = len(problems) - MOST_CONTRADICTIONS
-        named = (shortened(problem, LONGEST_PROBLEM) for problem in problems[:MOST_CONTRADICTIONS])
+        named = (shortened_to_words(problem, LONGEST_PROBLEM) for problem in problems[:MOST_CONTRADICTIONS])
         message = "; ".join(named) + (f"; and {more} more" if more > 0 else "")
         remedy = (
             "FINISHED does not add up: see what reports it, and whether the host's files are the controller's"
@@ -82,7 +82,7 @@ def _why_no_finished(case: PlannedCase, logs: RankLogs) -> str:
 
 def _ranks(logs: RankLogs) -> str:
     counts = [f"rank {rank}" + (f" ({n} times)" if n > 1 else "") for rank, n in logs.finished.items()]
-    return shortened(", ".join(counts), LONGEST_PROBLEM)
+    return shortened_to_words(", ".join(counts), LONGEST_PROBLEM)
 
 
 def notes_on_logs(logs: RankLogs, of_figures: Sequence[str], failure: Failure | None) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, Figure, Peak, figures_from_finished, of_this_part
 from utils.records import FailureClass, Verdict
 from utils.search.events import CONTROLLER_LOG
-from utils.text_files import shortened
+from utils.text_files import shortened_to_words
 
 LONGEST_NOTE = 2_000  # characters
 
@@ -182,7 +182,7 @@ def judge_logs(
         **shared,
         kind=case.kind,
         verdict=verdict,
-        shortfall=shortened(why, LONGEST_NOTE),
+        shortfall=shortened_to_words(why, LONGEST_NOTE),
         rules=rules,
         figures={
             name: _brief_figure(each)
@@ -201,13 +201,13 @@ def judge_logs(
 
 def _brief(notes: Sequence[str]) -> list[str]:
     """The notes, of which there are not too many and none is too long: what a rank writes stands in its log."""
-    return few([shortened(note, LONGEST_NOTE) for note in notes])
+    return few([shortened_to_words(note, LONGEST_NOTE) for note in notes])
 
 
 def _brief_figure(figure: Figure) -> Figure:
     """The figure, whose words may be a rank's or a monitor's."""
     unit, source, caveat = (
-        shortened(text, LONGEST_NOTE) for text in (figure.unit, figure.source, figure.caveat)
+        shortened_to_words(text, LONGEST_NOTE) for text in (figure.unit, figure.source, figure.caveat)
     )
     return replace(figure, unit=unit, source=source, caveat=caveat)
 
@@ -238,7 +238,7 @@ def _continued(events: Sequence[Event]) -> Mapping[str, Any] | None:
 
 def _peak(case: PlannedCase, facts: Mapping[str, Any]) -> Peak:
     chips, chip = case.settings.nnodes * case.settings.nproc, case.chip
-    precision = shortened(str(facts.get("precision") or ""), LONGEST_PROBLEM)
+    precision = shortened_to_words(str(facts.get("precision") or ""), LONGEST_PROBLEM)
     if chip is None:
         return Peak(chips, None, "the vendor describes no such chip")
     if not precision:

@@ -33,7 +33,7 @@ from utils.telemetry.windows import (
     max_power,
     metered_series,
 )
-from utils.text_files import shortened
+from utils.text_files import shortened_to_words
 
 GIB_PER_MIB = 1 / 1024
 # Phases and what lies between them, times devices, that are told apart: 1,500 evaluations with 64 devices have as many.
@@ -88,7 +88,7 @@ def node_telemetry(telemetry: Telemetry, readings: Readings, cut: Cut) -> NodeTe
         if _are_too_many(telemetry, name, phases)
     ]
     seconds = {phase: sum(each.seconds for each in windows) for phase, windows in phases.items()}
-    notes = (shortened(text, LONGEST_NOTE) for text in missing[:MOST_SOURCES])
+    notes = (shortened_to_words(text, LONGEST_NOTE) for text in missing[:MOST_SOURCES])
     return NodeTelemetry(phases=seconds, sources=sources, missing=tuple(notes))
 
 
@@ -130,7 +130,7 @@ def _source(
     return SourceTelemetry(
         scope=info.scope,
         interval_s=info.interval_s,
-        note=shortened(info.note, LONGEST_NOTE),
+        note=shortened_to_words(info.note, LONGEST_NOTE),
         devices=tuple(devices),
         more_devices=len(names) - len(devices),
         figures=figures,
@@ -161,7 +161,7 @@ def _read_at_all(columns: Mapping[str, Column]) -> dict[str, Column]:
 def measured(each: Measurement) -> Measured:
     """As it stands below its source: the method, or why there is no value."""
     text = each.reason or each.source.rpartition(": ")[2]
-    return Measured(each.value, each.coverage, shortened(text, LONGEST_NOTE))
+    return Measured(each.value, each.coverage, shortened_to_words(text, LONGEST_NOTE))
 
 
 def _power(telemetry: Telemetry, windows: Sequence[Window], source: str) -> PhasePower:

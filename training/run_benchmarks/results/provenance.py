@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from run_benchmarks.reading import parsed, read_object
 from utils.errors import FlagPerfError
 from utils.events import Event, EventName
 from utils.inventory import INVENTORY_FILE, HostInventory, Inventory, MonitorCost, Software
-from utils.text_files import shortened
+from utils.text_files import shortened_to_words
 
 LARGEST_INVENTORY = 2**18  # bytes: one of a thousand packages has some 60,000
 LONGEST_REASON = 400  # characters
@@ -130,7 +131,7 @@ def _inventory(folder: Path, host: str, missing: dict[str, str]) -> Inventory | 
             return parsed(Inventory, content, str(path))
         missing[host] = f"{path.name} is not in its folder"
     except FlagPerfError as error:
-        missing[host] = shortened(f"{path.name}: {error.message}", LONGEST_REASON)
+        missing[host] = shortened_to_words(f"{path.name}: {error.message}", LONGEST_REASON)
     return None
 
 
@@ -154,10 +155,9 @@ def _fields(record: Any) -> dict[str, Any]:
 
 def _versions(reported: object) -> dict[str, str | None]:
     pairs = reported.items() if isinstance(reported, Mapping) else ()
-    return {
-        shortened(str(name), LONGEST_REASON): None if value is None else shortened(str(value), LONGEST_REASON)
-        for name, value in islice(pairs, MOST_VERSIONS)
-    }
+    short = partial(shortened_to_words, longest=LONGEST_REASON)
+    first = islice(pairs, MOST_VERSIONS)
+    return {short(str(name)): None if value is None else short(str(value)) for name, value in first}
 
 
 def _is_seed(name: str, value: object) -> bool:

@@ -22,7 +22,7 @@ from utils.numbers import LARGEST_MEASURED
 from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry, samples_of
 from utils.telemetry.series import ENERGY, ENERGY_RANGE, POWER, SeriesTable
 from utils.telemetry.windows import WITH_POWER
-from utils.text_files import LONGEST_LINE, lines_of, one_line, shortened
+from utils.text_files import LONGEST_LINE, lines_of, one_line, shortened_to_words
 
 LONGEST_INTERVAL_S = 3600.0  # with a longer one, a source of which most is missing would count as read
 LATEST_MS = 2**53  # JSON's whole numbers are exact up to here
@@ -235,7 +235,7 @@ class TelemetryReader:
                 record.time_ms = shift(record.time_ms)
                 self._count += len(record.devices)
                 if record.error:
-                    record.error = [shortened(error, LONGEST_ERROR) for error in record.error]
+                    record.error = [shortened_to_words(error, LONGEST_ERROR) for error in record.error]
                 self._held += sum(map(len, record.error or ())) + sum(
                     len(text or "") for text in record.power_on or ()
                 )
@@ -294,4 +294,4 @@ def _decoded(line: str) -> TickLine | SourceLine:
 
 
 def _problem(error: Exception) -> str:
-    return f"not a telemetry record: {shortened(one_line(str(error)), LONGEST_ERROR)}"
+    return f"not a telemetry record: {shortened_to_words(one_line(str(error)), LONGEST_ERROR)}"

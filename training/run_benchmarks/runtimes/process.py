@@ -64,7 +64,9 @@ class ProcessRuntime(Runtime):
             *unit.argv,
         )
         argv = guard_argv(START, self._work, transport, *words)
-        variables = {**OWN_CODE, **unit.env, **unit.secrets}
+        # of PyTorch's (and Triton's) compilers, which would take what anybody has left in /tmp, and run it
+        compiled = {"TORCHINDUCTOR_CACHE_DIR": f"{self.scratch(unit.name)}/compiled"}
+        variables = {**OWN_CODE, **compiled, **unit.env, **unit.secrets}
         started = await self._in_time(transport, argv, variables=variables)
         self._passed(replace(started, argv=words))  # an error shows what a user can type
 

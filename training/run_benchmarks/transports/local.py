@@ -11,8 +11,10 @@ from pathlib import Path
 
 from run_benchmarks.transports.base import ByteSink, ByteSource, Tail, Transport
 from run_benchmarks.transports.streams import CHUNK_BYTES, collect, exchange, feed
+from run_benchmarks.transports.time_limit import within
 
 GRACE_S = 2.0
+END_S = 8.0  # after SIGKILL
 
 
 class LocalTransport(Transport):
@@ -87,7 +89,8 @@ async def _end(starting: asyncio.Future[Process | OSError], grace_s: float) -> N
         process.stdin.transport.abort()  # to close it would wait until what is in the buffer has been read
     for number in (0, 1, 2):
         process._transport.get_pipe_transport(number).close()  # type: ignore[attr-defined]
-    await process.wait()
+    with contextlib.suppress(asyncio.TimeoutError):  # it waits for a disk that is gone, and cannot be ended
+        await within(process.wait(), END_S)
 
 
 def _group_lives(group: int) -> bool:
