@@ -208,3 +208,20 @@ def test_on_this_machine_whose_checkout_it_is_may_own_the_way(
 def test_what_the_script_fails_with_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert f"{tmp_path}/file: Not a directory" in refusal(tmp_path / "file" / "x" / ".flagperf").message
+
+
+# FAKE of what a link that comes and goes within bash's own `cd -P` does: it is elsewhere, and has the names of here.
+ELSEWHERE = 'cd() { case $3 in ./*) builtin cd "$OTHER"; PWD=$WORK ;; *) builtin cd "$@" ;; esac; }\n'
+
+
+def test_of_where_a_shell_is_its_own_word_is_not_taken(tmp_path: Path) -> None:
+    work, other, hook = (tmp_path / name for name in ("work", "other", "hook"))
+    for folder in (work, other):
+        folder.mkdir(mode=0o700)
+    hook.write_text(ELSEWHERE)
+    argv = ("bash", "-c", f"{work_folder.ENTER_OWN}touch here", str(work))
+    variables = {"BASH_ENV": str(hook), "OTHER": str(other), "WORK": str(work)}
+    done = asyncio.run(LocalTransport().run(argv, variables=variables))
+    assert done.returncode == 3, done
+    assert "is no folder of" in done.stderr
+    assert not list(other.iterdir())

@@ -62,10 +62,10 @@ SEE_FOLDER = f'{WALK}refuse() {{ printf "%s\\n" "$1"; }}; {_NEAREST}walk "$near"
 # What begins a script later in a run: it goes there, and stays there.
 # $0: the work folder, which is the ssh user's own, closed to others, and no link. It was so when the run began, but a
 # machine may lose its files meanwhile (a reboot, a cleaner of /var/tmp), and anybody can make a folder of that name, or
-# a link to one of root's. Shells set PWD to the physical path by `cd -P`.
+# a link to one of root's. A program says where we are: bash works its PWD out from names, which others may exchange.
 ENTER_OWN = (
-    'cd -P -- "${0%/*}" && at=${PWD%/}/${0##*/} && cd -P -- "./${0##*/}" || exit; '
-    '[ "$PWD" = "$at" ] && [ -O . ] && [ -z "$(find . -prune -perm /022)" ] '
+    'cd -P -- "${0%/*}" && at=$(env pwd -P) && at=${at%/}/${0##*/} && cd -P -- "./${0##*/}" || exit; '
+    '[ "$(env pwd -P)" = "$at" ] && [ -O . ] && [ -z "$(find . -prune -perm /022)" ] '
     '|| { echo "$0 is no folder of $(id -un) alone: what lies there is left alone" >&2; exit 3; }; '
 )
 IN_OWN = f'{ENTER_OWN}exec "$@"'
