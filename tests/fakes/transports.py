@@ -12,15 +12,24 @@ from tests.fakes.clock import HandClock
 
 
 class PingedHost:
-    """A host that is only pinged: pings end as `answers` says (True: reached); after the last answer, as the last."""
+    """A host that is only pinged: pings end as `answers` says (True: reached); after the last answer, as the last.
+
+    lets_in: a connection is made also where a ping is not answered.
+    """
 
     def __init__(
-        self, clock: HandClock, answers: Sequence[bool] = (True,), *, each_takes: float = 5.0
+        self,
+        clock: HandClock,
+        answers: Sequence[bool] = (True,),
+        *,
+        each_takes: float = 5.0,
+        lets_in: bool = False,
     ) -> None:
         self.host = "h"
         self.clock = clock
         self.answers = list(answers)
         self.each_takes = each_takes
+        self.lets_in = lets_in
         self.pings = 0
 
     async def run(self, argv: Sequence[str], **options: Any) -> Completed:
@@ -33,7 +42,7 @@ class PingedHost:
         return Completed(self.host, tuple(argv), 0, "", "")
 
     async def reach(self) -> None:
-        if not self.answers[min(self.pings, len(self.answers) - 1)]:
+        if not (self.lets_in or self.answers[min(self.pings, len(self.answers) - 1)]):
             raise TransportError("takes TCP and hangs", where=self.host, remedy="see its console")
 
 

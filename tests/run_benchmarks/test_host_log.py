@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from run_benchmarks import foreground
-from run_benchmarks.host_log import MOMENT_S, log_of_host
+from run_benchmarks.host_log import LONGEST_SAID, MOMENT_S, log_of_host
 from run_benchmarks.transports.backoff import with_backoff
 from run_benchmarks.transports.base import PassingError
 from tests.run_benchmarks.conftest import LogLines
@@ -60,6 +60,15 @@ def test_what_is_said_anew_of_a_host_does_not_replace_what_was_said(log_lines: L
 
     asyncio.run(scenario())
     assert log_lines.messages == ["node1: one", "node1: two"]
+
+
+def test_what_a_host_prints_without_an_end_is_cut(log_lines: LogLines) -> None:
+    async def scenario() -> None:
+        log_of_host("WARNING", "node1", f"its engine says: {'no ' * 20_000}")
+
+    asyncio.run(scenario())
+    (line,) = log_lines.messages
+    assert line.startswith("node1: its engine says: no no") and len(line) < 2 * LONGEST_SAID
 
 
 def test_it_is_logged_while_the_loop_goes_on(log_lines: LogLines) -> None:

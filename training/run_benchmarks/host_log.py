@@ -9,8 +9,10 @@ import asyncio
 
 from run_benchmarks.plan.host_ranges import alike
 from run_benchmarks.run_log import LOGGER
+from utils.text_files import shortened_to_words
 
 MOMENT_S = 0.5
+LONGEST_SAID = 2**10  # characters: what a host prints stands in some of it, and may come again and again
 _waiting: dict[str, dict[str, str]] = {}  # level -> host -> what is said of it
 _timed_by: asyncio.AbstractEventLoop | None = (
     None  # which logs that when the moment is over, unless it has ended
@@ -20,6 +22,7 @@ _timed_by: asyncio.AbstractEventLoop | None = (
 def log_of_host(level: str, host: str, text: str) -> None:
     """Log `host: text` a moment later; `level` is a name of loguru's. Needs a running event loop."""
     global _timed_by
+    text = shortened_to_words(text, LONGEST_SAID)
     if _waiting.get(level, {}).get(host, text) != text:
         flush()
     loop = asyncio.get_running_loop()

@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from run_benchmarks.runtimes.base import Runtime
-from run_benchmarks.stages import hang, watch
+from run_benchmarks.stages import contact, hang, watch
 from run_benchmarks.stages.hang import CATCH_UP_S, HangWatch, Unseen
-from run_benchmarks.stages.watch import Outcome, Watch
+from run_benchmarks.stages.watch import Lost, Outcome, Watch
 from run_benchmarks.transports.base import Transport, TransportError
 from tests.fakes.clock import HandClock
 from tests.fakes.runtime import FakeRuntime
@@ -46,7 +46,7 @@ class Training:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[HandClock]:
     clock = HandClock()
-    for module in (watch, hang):
+    for module in (watch, hang, contact):
         monkeypatch.setattr(module, "time", clock)
     for name, value in {"LOOK_EVERY_S": 0.01, "SETTLE_S": 0.05, "RECONNECT_EVERY_S": 0.0}.items():
         monkeypatch.setattr(watch, name, value)
@@ -137,10 +137,24 @@ def test_nothing_is_hung_while_contact_with_node_0_is_lost(clock: HandClock, tra
 
 
 def test_a_loss_of_contact_that_nobody_has_noticed_is_no_hang(clock: HandClock, training: Training) -> None:
-    hosts = [PingedHost(clock, [False]), PingedHost(clock)]
-    assert wait(clock, training, hosts, ticks=40) is None
-    assert hosts[0].pings > 0
+    """Nor does it wait for the deadline: a host whose commands hang is lost, though its connection stands."""
+    hosts = [PingedHost(clock, [False], lets_in=True), PingedHost(clock)]
+    outcome = wait(clock, training, hosts)
+    assert outcome is not None and outcome.hung_s is None
+    lost = outcome.endings[0]
+    assert isinstance(lost, Lost) and not lost.answered
+    assert "HOST_LOST_AFTER = 20 s" in lost.message and "runs no command" in lost.message
     assert training.looks == 0
+
+
+def test_a_first_node_that_answers_again_is_not_lost(clock: HandClock, training: Training) -> None:
+    hosts = [PingedHost(clock, [False, False, True], lets_in=True), PingedHost(clock)]
+    outcome = wait(clock, training, hosts)
+    assert (
+        outcome is not None and outcome.hung_s is not None
+    )  # it hangs all the same, and now that can be told
+    assert outcome.endings == {}
+    assert training.looks == 1
 
 
 def test_what_decides_that_a_training_hangs_is_told() -> None:

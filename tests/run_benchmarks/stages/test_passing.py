@@ -29,7 +29,7 @@ from run_benchmarks.stages.passing import FIRST, Content, Place, Site, bring, ke
 from run_benchmarks.stages.run_folder import left_folders_argv
 from run_benchmarks.stages.served_port import LONGEST_PRINTED, PrintedPort
 from run_benchmarks.stages.tree import pack_tree
-from run_benchmarks.transports.base import ByteSink, ByteSource
+from run_benchmarks.transports.base import ByteSink, ByteSource, CommandTimeoutError, Completed
 from run_benchmarks.transports.ssh import SshTransport
 from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.process_table import argvs_meanwhile
@@ -233,6 +233,26 @@ def test_a_host_that_reaches_no_other_takes_nothing_from_them(nodes: Nodes) -> N
     hosts[2] = altered(hosts[2], "create_connection((address, port)", "create_connection(('x.invalid', port)")
     failed = nodes.bring(hosts)
     assert list(failed) == [hosts[2].name] and len(nodes.used) == 5
+
+
+class StuckTransport(CountingTransport):
+    """FAKE: a host whose sshd takes the command that fetches a copy, and never ends it."""
+
+    tries = 0
+
+    async def run(self, argv: Sequence[str], **options: Any) -> Completed:
+        if BOOT not in argv:
+            return await super().run(argv, **options)
+        self.tries += 1
+        raise CommandTimeoutError("not done after 20540 s, ended", where=self.host)
+
+
+def test_a_receiver_that_used_up_its_time_gets_no_other(nodes: Nodes) -> None:
+    hosts = nodes.hosts(FIRST + 1)
+    stuck = StuckTransport(hosts[-1].name, hosts[-1].transport._cluster)  # type: ignore[attr-defined]
+    failed = nodes.bring([*hosts[:-1], replace(hosts[-1], transport=stuck)])
+    assert list(failed) == [stuck.host]
+    assert stuck.tries == 1
 
 
 def test_who_cannot_use_its_copy_is_named_and_gives_it_on(nodes: Nodes) -> None:

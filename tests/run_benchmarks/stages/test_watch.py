@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from run_benchmarks.names import Node
 from run_benchmarks.runtimes.base import EngineError, Runtime, UnitGoneError
-from run_benchmarks.stages import watch
+from run_benchmarks.stages import contact, watch
 from run_benchmarks.stages.watch import Ended, Lost, Outcome, Watch
 from run_benchmarks.transports.base import (
     CommandError,
@@ -34,15 +34,44 @@ LOST = TransportError("contact was lost", where="h")
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[HandClock]:
     clock = HandClock()
-    monkeypatch.setattr(watch, "time", clock)
+    for module in (watch, contact):
+        monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(watch, "RECONNECT_EVERY_S", 0.0)
     monkeypatch.setattr(watch, "SETTLE_S", 0.05)
     yield clock
 
 
+@pytest.fixture
+def levels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of all that is said of a host."""
+    said: list[str] = []
+    monkeypatch.setattr(watch, "log_of_host", lambda level, host, text: said.append(level))
+    return said
+
+
 def ending(**ends: Sequence[int | Exception]) -> FakeRuntime:
     """A runtime where a unit's waits end as listed."""
     return FakeRuntime(ends=ends)
+
+
+class HeldRuntime(FakeRuntime):
+    """Each wait ends after `held_s`; of an engine that failed the next does not end while it is looked at."""
+
+    def __init__(self, clock: HandClock, held_s: float = 0.0, **options: Any) -> None:
+        super().__init__(**options)
+        self.clock, self.held_s = clock, held_s
+        self.has_failed = False
+
+    async def wait(self, transport: Transport, name: str) -> int:
+        self.clock.now += self.held_s
+        if self.has_failed:
+            self.has_failed = False
+            await asyncio.Event().wait()
+        try:
+            return await super().wait(transport, name)
+        except EngineError:
+            self.has_failed = True
+            raise
 
 
 def wait(
@@ -151,6 +180,44 @@ def test_a_host_that_is_there_at_the_last_moment_is_not_lost(clock: HandClock) -
     assert wait(ending(u0=[0], u1=[LOST, 0]), [PingedHost(clock), host]).all_ended_well
 
 
+def test_a_host_that_lets_in_and_runs_nothing_for_its_patience_is_lost(clock: HandClock) -> None:
+    """Its disk hangs, say: log-ins work, and `true` does not end."""
+    host = PingedHost(clock, [False], each_takes=1.0, lets_in=True)
+    lost = wait(ending(u0=[LOST]), [host, PingedHost(clock)]).endings[0]
+    assert isinstance(lost, Lost) and not lost.answered
+    decided, seen = lost.message.splitlines()
+    assert "longer than HOST_LOST_AFTER = 20 s" in decided
+    assert "since then: it lets us in, and runs no command" in seen
+    assert "a disk or a network file system hangs" in lost.remedy
+
+
+def test_a_host_that_is_only_slow_is_not_lost(clock: HandClock) -> None:
+    """`true` is done as soon as it has longer than a ping has."""
+
+    class SlowHost(PingedHost):
+        async def run(self, argv: Sequence[str], **options: Any) -> Completed:
+            self.answers = [options["timeout"] >= contact.REACH_TIMEOUT_S]
+            return await super().run(argv, **options)
+
+    host = SlowHost(clock, each_takes=5.0, lets_in=True)
+    assert wait(ending(u0=[LOST, LOST, 0], u1=[0]), [host, PingedHost(clock)]).all_ended_well
+
+
+@pytest.mark.parametrize("error", [LOST, ENGINE_DOWN], ids=["contact", "engine"])
+def test_a_host_that_loses_each_wait_is_warned_of_once(
+    error: Exception, clock: HandClock, levels: list[str]
+) -> None:
+    runtime = HeldRuntime(clock, ends={"u0": [*[error] * 3, 0]})
+    assert wait(runtime, [PingedHost(clock)]).all_ended_well
+    assert levels == ["WARNING", "INFO", *["DEBUG"] * 4]
+
+
+def test_one_whose_wait_has_held_is_warned_of_anew(clock: HandClock, levels: list[str]) -> None:
+    runtime = HeldRuntime(clock, held_s=watch.HELD_S, ends={"u0": [LOST, LOST, LOST, 0]})
+    assert wait(runtime, [PingedHost(clock)]).all_ended_well
+    assert levels == ["WARNING", "INFO"] * 3
+
+
 def test_a_task_alone_is_waited_for_longer_and_that_is_told(clock: HandClock) -> None:
     lost = wait(ending(u0=[LOST]), [PingedHost(clock, [False], each_takes=1.0)]).endings[0]
     assert isinstance(lost, Lost)
@@ -191,7 +258,7 @@ def test_a_task_that_is_alone_is_waited_for_longer(clock: HandClock) -> None:
     begun = clock.now
     outcome = wait(ending(u0=[LOST]), [PingedHost(clock, [False], each_takes=30.0)])
     assert isinstance(outcome.endings[0], Lost)
-    assert clock.now - begun > watch.ALONE_PATIENCE_S - watch.NOTICED_AFTER_S - 30.0
+    assert clock.now - begun > contact.ALONE_PATIENCE_S - watch.NOTICED_AFTER_S - 30.0
 
 
 def test_the_deadline(clock: HandClock) -> None:

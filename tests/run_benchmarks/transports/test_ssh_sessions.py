@@ -115,6 +115,43 @@ def test_a_session_that_ends_without_an_exit_code(sshd: Sshd) -> None:
     asyncio.run(asyncio.wait_for(scenario(), 30))
 
 
+@pytest.mark.parametrize("later", [False, True])
+def test_a_server_that_closes_each_connection_behind_the_log_in_is_an_error(later: bool, sshd: Sshd) -> None:
+    """It was logged in to again and again, without a pause or an end."""
+    log_ins = 0
+
+    class Closing(asyncssh.SSHServer):
+        def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+            self.connection = conn
+
+        def auth_completed(self) -> None:
+            nonlocal log_ins
+            log_ins += 1
+            loop = asyncio.get_running_loop()
+            (loop.call_soon if later else call)(self.connection.disconnect, 11, "not today")
+
+    def call(work: Callable[[int, str], None], code: int, reason: str) -> None:
+        work(code, reason)
+
+    async def scenario() -> None:
+        keys = {
+            "server_host_keys": [str(sshd.folder / "host_key")],
+            "authorized_client_keys": str(sshd.folder / "authorized_keys"),
+        }
+        async with asyncssh.listen("127.0.0.1", 0, server_factory=Closing, **keys) as server:
+            cluster = ClusterSettings(
+                hosts=("127.0.0.1",), ssh_port=server.get_port(), ssh_accept_new_host_keys=True
+            )
+            transport = SshTransport("127.0.0.1", cluster)
+            runs = (transport.run(["true"]) for _ in range(3))
+            for result in await asyncio.gather(*runs, return_exceptions=True):
+                assert isinstance(result, TransportError) and result.where == "127.0.0.1"
+            await transport.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+    assert log_ins <= 3
+
+
 def test_contact_lost_between_commands_is_not_even_noticed(sshd: Sshd) -> None:
     async def scenario(transport: Transport) -> None:
         for _ in range(3):

@@ -26,7 +26,7 @@ from run_benchmarks.stages.file_systems import FileSystems
 from run_benchmarks.stages.identity import new_identity
 from run_benchmarks.stages.served_port import served_port
 from run_benchmarks.stages.work_folder import ENTER_OWN, IN_OWN, REMOVE_BELOW, in_work_folder
-from run_benchmarks.transports.base import checked
+from run_benchmarks.transports.base import CommandTimeoutError, checked
 from run_benchmarks.unforeseen import contained
 from utils import pass_on
 from utils.errors import FlagPerfError
@@ -266,6 +266,8 @@ class _Passing:
         if not isinstance(raised, Exception):
             raise raised
         error = contained(raised)
+        if isinstance(error, CommandTimeoutError) and error.where == receiver.host.name:
+            self._failures[receiver].append(error)  # it had its whole time, which is hours: it gets no other
         for place, queue in ((giver, free), (receiver, waiting)):
             self._failures[place].append(error)
             if len(self._failures[place]) < MOST_FAILURES:

@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 
 from run_benchmarks.host_log import log_of_host
 from run_benchmarks.names import Node
 from run_benchmarks.runtimes.base import EngineError, Runtime
-from run_benchmarks.stages.fan_out import errors_of, on_all
+from run_benchmarks.stages.contact import PING_TIMEOUT_S, REACH_TIMEOUT_S, given_up, out_of_reach, silence_of
+from run_benchmarks.stages.fan_out import on_all
 from run_benchmarks.stages.hang import HangWatch, Unseen
 from run_benchmarks.transports.backoff import NEVER, with_backoff
-from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport, TransportError
+from run_benchmarks.transports.base import CommandError, Transport, TransportError
 from run_benchmarks.transports.time_limit import within
 from utils.errors import FlagPerfError
 from utils.records import FailureClass
@@ -26,14 +26,13 @@ KILLED = 137  # 128 + SIGKILL
 # After the first failure the peers' own ends are awaited this long: which of them failed first is judged later.
 SETTLE_S = 3.0
 PEERS_FAILED = "its peers failed, and it does not answer"
-PING_TIMEOUT_S = 5.0
-REACH_TIMEOUT_S = 30.0  # with hundreds of hosts out of reach, connections wait for each other
+# A wait that held so long has worked: what ends it is said. One that ends at once each time is said once.
+HELD_S = 10.0
+SAID, HUSHED = ("WARNING", "INFO"), ("DEBUG", "DEBUG")  # levels of the log: of a loss, of its end
 # Between two looks whether the training still makes progress.
 LOOK_EVERY_S = 1.0
 # A lost connection is noticed this long after the last sign of life (the ssh keepalive's patience).
 NOTICED_AFTER_S = 10.0
-# No peer waits for a task that has its node to itself, so a long outage of the connection costs nothing.
-ALONE_PATIENCE_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -109,6 +108,7 @@ class Watch:
         note_contact: told of a node whose contact is lost (False) or back (True).
         hangs: says when the training hangs.
         broken: the tasks whose engine does not answer, by node rank, since when.
+        unheard: by node rank, takes how a host does not answer though its connection stands.
     """
 
     runtime: Runtime
@@ -119,6 +119,7 @@ class Watch:
     note_contact: Callable[[Node, bool], None] = lambda node, there: None
     hangs: HangWatch = field(default_factory=HangWatch)
     broken: dict[int, Lost] = field(default_factory=dict)
+    unheard: dict[int, asyncio.Future[TransportError]] = field(default_factory=dict)
 
     async def run(self, nodes: Sequence[Node], deadline_s: float) -> Outcome:
         """Wait until every task has ended, or one has failed and its peers had a moment to end too."""
@@ -145,16 +146,8 @@ class Watch:
 
     async def _silent(self, nodes: Sequence[Node]) -> dict[int, FlagPerfError]:
         """Those of `nodes` that do not answer now."""
-
-        async def ping(rank: int) -> None:
-            transport = self.transports[hosts[rank]]
-            try:
-                await transport.run(["true"], timeout=PING_TIMEOUT_S)
-            except CommandTimeoutError as error:
-                raise await _silence(transport) or error from error
-
-        hosts = {node.rank: node.host for node in nodes}
-        return errors_of(await on_all(list(hosts), ping))
+        silences = await on_all(nodes, lambda node: silence_of(self.transports[node.host]))
+        return {node.rank: error for node, error in silences.items() if error is not None}
 
     async def _until_failure(
         self, tasks: Mapping[int, asyncio.Task[Ending]], nodes: Sequence[Node], deadline_s: float
@@ -177,30 +170,60 @@ class Watch:
         return False, None
 
     async def _answers(self, node: Node) -> bool:
-        return not await self._silent([node])
+        error = await silence_of(self.transports[node.host])
+        unheard = self.unheard.get(node.rank)
+        if error is not None and unheard is not None and not unheard.done():
+            unheard.set_result(error)
+        return error is None
 
     async def _node(self, node: Node) -> Ending:
-        transport, name = self.transports[node.host], self.names[node.rank]
+        transport = self.transports[node.host]
+        said: set[type[FlagPerfError]] = set()
         while True:
+            begun = time.monotonic()
             try:
-                return await self._ended(transport, name)
-            except EngineError as error:
-                ending = await self._after_engine(error, node, transport)
+                return await self._heard(node, transport)
+            except (EngineError, TransportError) as error:
+                if time.monotonic() - begun >= HELD_S:
+                    said.clear()
+                levels = HUSHED if type(error) in said else SAID
+                said.add(type(error))
+                if isinstance(error, EngineError):
+                    ending = await self._after_engine(error, node, transport, levels)
+                else:
+                    ending = await self._after_loss(error, node, transport, levels)
                 if ending is not None:
                     return ending
-            except TransportError as error:
-                log_of_host(
-                    "WARNING", node.host, f"contact is lost; the task goes on, trying again ({error.message})"
-                )
-                self._note_contact(node, False)
-                if isinstance(error, NEVER):
-                    return Lost.by(error)
-                if lost := await self._lost(node, transport, error):
-                    return lost
-                log_of_host("INFO", node.host, "contact is back")
-                self._note_contact(node, True)
             except FlagPerfError as error:
                 return self._unknown(error, node)
+
+    async def _heard(self, node: Node, transport: Transport) -> Ended:
+        """The task's end; raised is how its host does not answer, where that was found out meanwhile."""
+        unheard = self.unheard[node.rank] = asyncio.get_running_loop().create_future()
+        ended = asyncio.ensure_future(self._ended(transport, self.names[node.rank]))
+        try:
+            await asyncio.wait({ended, unheard}, return_when=asyncio.FIRST_COMPLETED)
+            if not ended.done():
+                raise unheard.result()
+            return ended.result()
+        finally:
+            ended.cancel()
+            await asyncio.gather(ended, return_exceptions=True)
+
+    async def _after_loss(
+        self, error: TransportError, node: Node, transport: Transport, levels: tuple[str, str]
+    ) -> Ending | None:
+        """How its host is lost for good; None once contact is back, and the task goes on."""
+        text = f"contact is lost; the task goes on, trying again ({error.message})"
+        log_of_host(levels[0], node.host, text)
+        self._note_contact(node, False)
+        if isinstance(error, NEVER):
+            return Lost.by(error)
+        if lost := await self._lost(node, transport, error):
+            return lost
+        log_of_host(levels[1], node.host, "contact is back")
+        self._note_contact(node, True)
+        return None
 
     def _unknown(self, error: FlagPerfError, node: Node) -> Lost:
         """The host answers, and its runtime knows nothing of the task."""
@@ -214,9 +237,11 @@ class Watch:
             cause = await self.runtime.why_killed(transport, name) if code == KILLED else None
         return Ended(code, at, cause, self.runtime.advice(cause, transport.host))
 
-    async def _after_engine(self, error: EngineError, node: Node, transport: Transport) -> Ending | None:
+    async def _after_engine(
+        self, error: EngineError, node: Node, transport: Transport, levels: tuple[str, str]
+    ) -> Ending | None:
         """The task's end where its engine failed; None where that is there again, and the task goes on."""
-        log_of_host("WARNING", node.host, f"the engine does not answer for the task ({error.message})")
+        log_of_host(levels[0], node.host, f"the engine does not answer for the task ({error.message})")
         self.broken[node.rank] = lost = self._unknown(error, node)
         await asyncio.sleep(RECONNECT_EVERY_S)
         try:
@@ -224,11 +249,12 @@ class Watch:
                 lambda: self.runtime.version(transport),
                 ENGINE_PAUSES_S,
                 lambda each: isinstance(each, EngineError),
+                levels,
             )
             # an engine that is started anew has ended what it does not keep before it answers
             ended = await within(self._ended(transport, self.names[node.rank]), SETTLE_S)
         except asyncio.TimeoutError:
-            log_of_host("INFO", node.host, "the engine is back, and the task goes on")
+            log_of_host(levels[1], node.host, "the engine is back, and the task goes on")
             del self.broken[node.rank]
             return None
         except FlagPerfError as again:
@@ -244,7 +270,7 @@ class Watch:
     async def _lost(self, node: Node, transport: Transport, error: TransportError) -> Lost | None:
         """How a host is lost for good whose contact `error` has ended; None once contact is back."""
         last_contact, now = time.monotonic() - NOTICED_AFTER_S, None
-        while not (given_up := self._given_up(node, last_contact)):
+        while not (decided := self._given_up(node, last_contact)):
             # before the attempt: a host that answers, but loses every wait, must not be asked in a frenzy
             await asyncio.sleep(RECONNECT_EVERY_S)
             try:
@@ -254,46 +280,18 @@ class Watch:
                 now = again
             except FlagPerfError:  # not in time: how it is out of reach is known once a connection has failed
                 pass
-        now = now or await _silence(transport)
+        # one that is only slow has the time here to run a command
+        now = now or await out_of_reach(transport) or await silence_of(transport, REACH_TIMEOUT_S)
         if now is None:  # it is back at the last moment
             await asyncio.sleep(RECONNECT_EVERY_S)
             return None
-        return replace(Lost.by(now), message=f"{given_up}\n{error.message}; since then: {now.message}")
+        return replace(Lost.by(now), message=f"{decided}\n{error.message}; since then: {now.message}")
 
     def _given_up(self, node: Node, last_contact: float) -> str:
         """Why a host is waited for no longer; empty where it is."""
-        last_sign, progressed = last_contact, self.progressed_at()
         # Progress is read from node 0: it says nothing while node 0 itself is the one that is lost.
-        if progressed is not None and node.rank != 0:
-            last_sign = max(last_sign, progressed)
-        alone = len(self.names) == 1 and self.host_lost_after_s < ALONE_PATIENCE_S
-        patience = ALONE_PATIENCE_S if alone else self.host_lost_after_s
-        if time.monotonic() - last_sign <= patience:
-            return ""
-        limit = (
-            f"{patience:g} s, for which a task without peers is waited for"
-            if alone
-            else f"HOST_LOST_AFTER = {patience:g} s in cluster_conf.py"
-        )
-        no_progress = f", no progress of its peers since {_clock(last_sign)}" * (last_sign > last_contact)
-        return f"no answer since {_clock(last_contact)}{no_progress}: longer than {limit}"
-
-
-async def _silence(transport: Transport) -> TransportError | None:
-    """How a host is out of reach that did not answer in time, as a fresh connection tells; None where that is made."""
-    try:
-        await within(transport.reach(), REACH_TIMEOUT_S)
-    except TransportError as error:
-        return error
-    except asyncio.TimeoutError:
-        return TransportError(f"no connection within {REACH_TIMEOUT_S:g} s", where=transport.host)
-    return None
-
-
-def _clock(at: float) -> str:
-    """A moment of the monotonic clock as the log has it."""
-    moment = datetime.now() - timedelta(seconds=time.monotonic() - at)
-    return f"{moment:%Y-%m-%d %H:%M:%S}"
+        progressed = self.progressed_at() if node.rank != 0 else None
+        return given_up(last_contact, progressed, self.host_lost_after_s, alone=len(self.names) == 1)
 
 
 def _failed(ending: Ending) -> bool:

@@ -31,7 +31,7 @@ class SshTransport(Transport):
         super().__init__(host)
         self._cluster = cluster
         self._address = Address(host, cluster.ssh_port, cluster.ssh_user)
-        self._sessions = Sessions(self._connect)
+        self._sessions = Sessions(host, self._connect)
         self._registered = False
 
     async def open(self) -> None:

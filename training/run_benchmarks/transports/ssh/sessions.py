@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import asyncssh
 
+from run_benchmarks.transports.base import TransportError
 from run_benchmarks.transports.time_limit import within
 
 # sshd allows ten sessions a connection (MaxSessions); two are left for ending commands.
@@ -39,9 +40,10 @@ class Sessions:
     hours (waiting for a task) never hold up the others; they are opened one after the other.
     """
 
+    host: str
     connect: Callable[[], Awaitable[asyncssh.SSHClientConnection]]
     _carriers: list[Carrier] = field(default_factory=list)
-    _opening: asyncio.Task[None] | None = None
+    _opening: asyncio.Task[Carrier] | None = None
     _freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @asynccontextmanager
@@ -76,6 +78,7 @@ class Sessions:
     async def _opened_or_freed(self) -> None:
         if self._opening is None:
             self._opening = asyncio.ensure_future(self._open())
+            self._opening.add_done_callback(self._note_opened)
         opening = self._opening
         self._freed.clear()
         freed = asyncio.ensure_future(self._freed.wait())
@@ -83,13 +86,25 @@ class Sessions:
             await asyncio.wait({opening, freed}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             freed.cancel()
-        if opening.done():
-            if self._opening is opening:
-                self._opening = None
-            opening.result()
+        # not to be opened once more from here: a host that closes each would be logged in to without a pause or an end
+        if opening.done() and opening.result().connection.is_closed():
+            raise TransportError(
+                "it lets us in, and closes the connection at once",
+                where=self.host,
+                remedy="see the log of its sshd, and whether the ssh user's session can be started there",
+            )
 
-    async def _open(self) -> None:
-        self._carriers.append(Carrier(await self.connect()))
+    async def _open(self) -> Carrier:
+        carrier = Carrier(await self.connect())
+        self._carriers.append(carrier)
+        return carrier
+
+    def _note_opened(self, opening: asyncio.Task[Carrier]) -> None:
+        """What became of it is for those alone who wait for it now: later its end says nothing of the host."""
+        if self._opening is opening:
+            self._opening = None
+        if not opening.cancelled():
+            opening.exception()  # seen, also where nobody waits any more
 
 
 async def _closed(connection: asyncssh.SSHClientConnection) -> None:
