@@ -105,7 +105,7 @@ class Roles:
                 process = subprocess.Popen(argv, env=environment, stdout=log, stderr=log)
         else:
             argv = worker_command(self._options, role.worker, self._session, role.starts)
-            token = worker_token(os.environ[ROLES_TOKEN], role.worker)
+            token = token_of(os.environ[ROLES_TOKEN], role.worker)
             process = subprocess.Popen(argv, env={**os.environ, ROLES_TOKEN: token})
         self._living[process.pid] = (role, process)
         print(f"{role.name}: process {process.pid}", flush=True)
@@ -188,6 +188,21 @@ def worker_command(options: argparse.Namespace, worker: int, session: str, start
 def worker_token(token: str, worker: int) -> str:
     """What a worker has in place of the run's token: it says who it is, and no other worker can make it of its own."""
     return f"{worker}.{hmac.digest(token.encode(), str(worker).encode(), 'sha256').hex()}"
+
+
+def tokens_of_node(token: str, node_rank: int, workers: int) -> str:
+    """What a node is given: the first one, where the controller is, the run's token; another those of its own workers.
+
+    So none of the others can speak for a worker of another node. workers: of each node.
+    """
+    first = node_rank * workers
+    return ",".join(worker_token(token, first + place) for place in range(workers)) if node_rank else token
+
+
+def token_of(given: str, worker: int) -> str:
+    """A worker's token, of what its node was given."""
+    own = [each for each in given.split(",") if each.startswith(f"{worker}.")]
+    return own[0] if own else worker_token(given, worker)
 
 
 def _free_port() -> int:

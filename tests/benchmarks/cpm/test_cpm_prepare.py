@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import lzma
+import marshal
 import re
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +43,17 @@ def made(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_words_are_cut_by_jieba_and_blanks_replaced_as_in_cpm() -> None:
     assert vocabulary.segmented("我来到北京清华大学 学习\n") == "我 来到 北京 清华大学 ▂ 学习 ▃"
+
+
+def test_a_dictionary_that_another_user_has_left_in_tmp_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = tmp_path / "jieba.cache"
+    planted.write_bytes(marshal.dumps(({"北": 1, "京": 1}, 2)))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    vocabulary._tokenizer.cache_clear()
+    assert vocabulary.segmented("我来到北京") == "我 来到 北京"
+    assert [*tmp_path.iterdir()] == [planted]
 
 
 def test_special_pieces_have_the_numbers_of_cpms_vocabulary_and_are_not_recognised_in_text() -> None:

@@ -12,6 +12,7 @@ import pytest
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import RunId, host_paths, nodes_of
 from run_benchmarks.plan.records import CasePlan, Plan
+from run_benchmarks.results.search.places import Places
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Unit
 from run_benchmarks.stages.launch import TASK_SHELL, WRITABLE_SHELL, Launch
@@ -19,6 +20,7 @@ from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
 from utils.case_form import ROLES_TOKEN, SEARCH_ROLES
 from utils.checkpoints import CHECKPOINT_DIR
 from utils.monitors.registry import LEAST_INTERVAL_S, SOURCES
+from utils.roles import token_of, worker_token
 
 RUN = RunId("run20260102030405", "run20260102030405-abcdef", "2026-01-02T03:04:05+00:00")
 TWO_NODES = TEST_CONF.replace("toy:pytorch:X1:1:2:1", "toy:pytorch:X1:2:1:1")
@@ -65,12 +67,20 @@ def test_a_search_is_started_by_its_own_launcher_with_the_runs_token(runtime: st
     case = replace(plan.cases[0], roles=SEARCH_ROLES, parameters=parameters)
     launch = replace(launch_of(replace(plan, cases=(case,))), token="s3cret-of-the-run")
     first, second = (launch.task(node, "") for node in nodes_of(case, 1))
+    assert first.secrets == {ROLES_TOKEN: "s3cret-of-the-run"}, "where the controller is"
+    workers = Places.of(case).of_node
+    own = {worker: worker_token("s3cret-of-the-run", worker) for worker in range(2 * workers)}
+    assert {token_of(first.secrets[ROLES_TOKEN], worker) for worker in range(workers)} == {*own.values()} - {
+        own[worker] for worker in range(workers, 2 * workers)
+    }
+    given = second.secrets[ROLES_TOKEN]
+    assert [token_of(given, worker) for worker in range(workers, 2 * workers)] == [*own.values()][workers:]
+    assert token_of(given, 0) != own[0], "it cannot speak for a worker of another node"
     for task in (first, second):
         begin = task.argv.index("-m") + 1
         assert task.argv[begin : begin + 3] == ("utils.roles", "--ranks-per-worker", "1")
         assert case.chip and json.loads(option(task, "--peaks")) == case.chip.peak_flops != {}
-        assert task.secrets == {ROLES_TOKEN: "s3cret-of-the-run"}
-        assert "s3cret" not in repr((task, launch))
+        assert "s3cret" not in repr((task, launch)) and own[workers] not in repr((task, launch))
     assert first.env[CHECKPOINT_DIR].startswith("/data/checkpoints/")
     assert launch_of(plan).task(nodes_of(plan.cases[0], 1)[0], "").secrets == {}
 

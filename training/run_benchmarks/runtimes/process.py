@@ -31,6 +31,8 @@ ISOLATED = ("-I",)
 # Bytecode beside the code would be run in its place, and nobody could tell what it was made of; nor is what the user's
 # own shell lets Python import a part of a run.
 OWN_CODE = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": ""}
+# Where PyTorch's compilers keep what they have made; by themselves they take, and run, what anybody has left in /tmp.
+COMPILED = ("TORCHINDUCTOR_CACHE_DIR", "QUACK_CACHE_DIR")
 
 
 class ProcessRuntime(Runtime):
@@ -64,8 +66,7 @@ class ProcessRuntime(Runtime):
             *unit.argv,
         )
         argv = guard_argv(START, self._work, transport, *words)
-        # of PyTorch's (and Triton's) compilers, which would take what anybody has left in /tmp, and run it
-        compiled = {"TORCHINDUCTOR_CACHE_DIR": f"{self.scratch(unit.name)}/compiled"}
+        compiled = dict.fromkeys(COMPILED, f"{self.scratch(unit.name)}/compiled")
         variables = {**OWN_CODE, **compiled, **unit.env, **unit.secrets}
         started = await self._in_time(transport, argv, variables=variables)
         self._passed(replace(started, argv=words))  # an error shows what a user can type

@@ -10,12 +10,14 @@ from run_benchmarks.frameworks.base import NODE_LAUNCHER, ROLES_LAUNCHER, Contra
 from run_benchmarks.names import HostPaths, Node, RunId, unit_labels, unit_name
 from run_benchmarks.plan.monitors import intervals_of
 from run_benchmarks.plan.records import CasePlan, Plan, RunSettings
+from run_benchmarks.results.search.places import Places
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit
 from run_benchmarks.stages.checkpoints import checkpoint_folders
 from run_benchmarks.stages.process_setup import in_setup
 from utils.case_form import ROLES_TOKEN
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
 from utils.parameters import ROUND
+from utils.roles import tokens_of_node
 
 # $1: the log, $2: a file to source or nothing, then the command. The unit's main process becomes the command,
 # so its exit code is the unit's. Its working folder is the tree: Python looks there before where the image says (CANN's
@@ -95,7 +97,7 @@ class Launch:
                 ROUND: str(node.round),
                 **self._restart(node),
             },
-            secrets={**secrets, **({ROLES_TOKEN: self.token} if case.roles else {})},
+            secrets={**secrets, **self._role_tokens(node)},
             mounts=(*inside.mounts, *self._checkpoints(node)),
             options=options,
             shm_size=self.plan.run.shm_size,
@@ -104,6 +106,11 @@ class Launch:
             capabilities=tuple(TASK_CAPABILITIES),
             host_network=True,  # nodes reach each other's ranks at any port, by RDMA too
         )
+
+    def _role_tokens(self, node: Node) -> dict[str, str]:
+        if not node.case.roles:
+            return {}
+        return {ROLES_TOKEN: tokens_of_node(self.token, node.rank, Places.of(node.case).of_node)}
 
     def monitor(self, node: Node) -> Unit:
         """The unit that samples the node, outside the training processes."""

@@ -20,6 +20,7 @@ from run_benchmarks.hosts.base import AllocationError
 from run_benchmarks.hosts.granted import AllocationEnd
 from run_benchmarks.hosts.slurm import queue, tenure
 from run_benchmarks.hosts.slurm.allocator import SlurmHosts
+from run_benchmarks.hosts.slurm.jobs import Slurm as Jobs
 from run_benchmarks.plan.slurm import SlurmSettings
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.builders import make_case
@@ -371,3 +372,16 @@ def test_a_round_that_is_taken_up_after_its_job_has_ended_says_by_what(slurm: Sl
         in_time(scenario())
     assert refused.value.end is not None
     assert refused.value.end.failure_class is FailureClass.ALLOCATION_CANCELLED
+
+
+def test_of_jobs_with_odd_names_none_hides_the_others_or_is_taken_for_one(slurm: Slurm) -> None:
+    """Slurm takes any characters: a name may be blank, or hold a line that says there is a job."""
+    names = ("flagperf-run1-round1", "\x0b", "x\nflagperf-run2-round1 7 RUNNING\ny", "x\n7 RUNNING")
+    jobs = [slurm.submit("true", "--hold", f"--job-name={name}") for name in names]
+    try:
+        left = asyncio.run(Jobs().names("flagperf-"))
+        assert left == {names[0]: [(f"job {jobs[0]}", "PENDING")]}
+        asyncio.run(Jobs().end(names[0]))
+        assert asyncio.run(Jobs().names("flagperf-")) == {}
+    finally:
+        slurm.run("scancel", *map(str, jobs))

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import jieba
@@ -39,7 +40,17 @@ jieba.setLogLevel(logging.WARNING)  # its dictionary is loaded without a word
 
 def segmented(document: str) -> str:
     """The words of a document's line, each blank and newline replaced, with a blank between each two."""
-    return " ".join(word.translate(BLANKS) for word in jieba.cut(document))
+    return " ".join(word.translate(BLANKS) for word in _tokenizer().cut(document))
+
+
+@lru_cache(maxsize=1)
+def _tokenizer() -> jieba.Tokenizer:
+    """With its own dictionary: by itself it takes what anybody has left of one as /tmp/jieba.cache."""
+    tokenizer = jieba.Tokenizer()
+    with TemporaryDirectory() as folder:
+        tokenizer.tmp_dir = folder
+        tokenizer.initialize()
+    return tokenizer
 
 
 @dataclass(frozen=True)

@@ -131,12 +131,12 @@ class Slurm:
 
     async def names(self, beginning: str) -> dict[str, list[tuple[str, str]]]:
         """This user's jobs that wait or run, of names with this beginning: name -> `job ID` and state of each."""
-        argv = ("squeue", "--noheader", self._user, "--format=%j %A %T")
+        argv = ("squeue", "--noheader", self._user, "--format=%A %T %j")
         jobs: dict[str, list[tuple[str, str]]] = {}
         for line in (await self._checked(argv)).whole_stdout().splitlines():
-            name, *words = line.split()
-            if name.startswith(beginning) and len(words) == 2:
-                jobs.setdefault(name, []).append((f"job {words[0]}", words[1]))
+            words = line.split()  # a job's name may be of any characters, a line's end among them
+            if len(words) == 3 and _ID.fullmatch(words[0]) and words[2].startswith(beginning):
+                jobs.setdefault(words[2], []).append((f"job {words[0]}", words[1]))
         return jobs
 
     async def cancel(self, name: str) -> None:
@@ -151,10 +151,10 @@ class Slurm:
         """
         await self.cancel(name)
         until = time.monotonic() + GIVE_BACK_S
-        while left := (await self.names(name)).get(name):
+        argv = ("squeue", "--noheader", self._user, f"--name={name}", "--format=%A (%T)")
+        while left := (await self._checked(argv)).whole_stdout().splitlines():
             if time.monotonic() > until:
-                jobs = ", ".join(f"{job} ({state})" for job, state in left)
-                message = f"{jobs}: still there {GIVE_BACK_S:g} s after it was cancelled"
+                message = f"job {', '.join(left)}: still there {GIVE_BACK_S:g} s after it was cancelled"
                 raise SlurmError(message, where="slurm", remedy="`squeue --me` shows what becomes of it")
             await asyncio.sleep(LOOK_S)
 
