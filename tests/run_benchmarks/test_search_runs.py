@@ -30,6 +30,10 @@ def worker_token(token, worker):
     return f"{{worker}}.{{digest}}"
 
 
+def tokens_of_node(token, node_rank, workers):
+    return token
+
+
 def main():
     lines, waits_for = LINES, WAITS_FOR
     folder = Path(sys.argv[sys.argv.index("--log-dir") + 1])

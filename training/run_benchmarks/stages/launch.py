@@ -10,7 +10,7 @@ from run_benchmarks.frameworks.base import NODE_LAUNCHER, ROLES_LAUNCHER, Contra
 from run_benchmarks.names import HostPaths, Node, RunId, unit_labels, unit_name
 from run_benchmarks.plan.monitors import intervals_of
 from run_benchmarks.plan.records import CasePlan, Plan, RunSettings
-from run_benchmarks.results.search.places import Places
+from run_benchmarks.plan.search_limits import RANKS_PER_WORKER
 from run_benchmarks.runtimes.base import Mount, Runtime, Unit
 from run_benchmarks.stages.checkpoints import checkpoint_folders
 from run_benchmarks.stages.process_setup import in_setup
@@ -110,7 +110,9 @@ class Launch:
     def _role_tokens(self, node: Node) -> dict[str, str]:
         if not node.case.roles:
             return {}
-        return {ROLES_TOKEN: tokens_of_node(self.token, node.rank, Places.of(node.case).of_node)}
+        nproc = node.case.settings.nproc
+        workers = nproc // (_ranks_per_worker(node.case) or nproc)
+        return {ROLES_TOKEN: tokens_of_node(self.token, node.rank, workers)}
 
     def monitor(self, node: Node) -> Unit:
         """The unit that samples the node, outside the training processes."""
@@ -254,5 +256,9 @@ def _launcher(case: CasePlan) -> tuple[str, ...]:
     if not case.roles:
         return (NODE_LAUNCHER,)
     peaks = json.dumps(case.chip.peak_flops if case.chip else {})
-    ranks = str(case.parameters.get("ranks_per_worker", 0))
-    return (ROLES_LAUNCHER, "--ranks-per-worker", ranks, "--peaks", peaks)
+    return (ROLES_LAUNCHER, "--ranks-per-worker", str(_ranks_per_worker(case)), "--peaks", peaks)
+
+
+def _ranks_per_worker(case: CasePlan) -> int:
+    """0: all of a node."""
+    return int(case.parameters.get(RANKS_PER_WORKER) or 0)
