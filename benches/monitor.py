@@ -10,8 +10,8 @@ for less than the real one) and ipmitool, which asks a simulated BMC (openipmi).
 machine takes for work that comes after a sleep changes by the hour, and hits both: so they are measured by turns, each
 at its own interval; of each the median of its turns, and of the turns' ratios too.
 
-What such a page of memory costs on this machine stands below the table: on one whose host has taken it out of its
-tables meanwhile, it is most of a sample that is taken once a second.
+What a page of memory costs on this machine after a second's rest, and at once, stands below the table: a sample of the
+monitor touches some 1,200 of them.
 
 The programs' time is with that of the loop which starts them. What a training beside the monitor loses is measured as
 monitor_slowdown.py says.
