@@ -26,6 +26,14 @@ from utils import process_unit
 TRAINING = Path(__file__).resolve().parents[2] / "training"
 PROGRAM = TRAINING / "utils" / "process_unit.py"
 FOREVER = "while :; do sleep 0.1; done"
+SRUN = """#!{python}
+import signal, subprocess, sys  # FAKE: its tasks are its children, where Slurm's are those of a daemon
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(15))
+if sys.argv[1:]:
+    sys.exit(subprocess.run(sys.argv[1:]).returncode)
+print("ready", flush=True)
+signal.pause()
+"""
 
 
 @dataclass(frozen=True)
@@ -226,6 +234,20 @@ def test_stop_finds_the_whole_tree(place: Place) -> None:
     assert place.verb("stop", "a", "10").returncode == 0
     assert pids_with(mark) == []
     assert place.verb("wait", "a").stdout == "143\n"
+
+
+@pytest.mark.parametrize(
+    ("task", "code"), [((), "15"), (("sh", "-c", f"trap 'exit 4' TERM; echo ready; {FOREVER}"), "4")]
+)
+def test_tasks_of_srun_are_told_to_end_and_not_srun_which_would_kill_them(
+    task: tuple[str, ...], code: str, place: Place, tmp_path: Path
+) -> None:
+    (tmp_path / "srun").write_text(SRUN.format(python=sys.executable))
+    (tmp_path / "srun").chmod(0o755)
+    place.start("a", str(tmp_path / "srun"), *task)
+    eventually(lambda: "ready" in (place.folder("a") / "output.log").read_text())
+    place.verb("stop", "a", "60")
+    assert place.verb("wait", "a").stdout == f"{code}\n"
 
 
 @pytest.mark.parametrize("verb", ["stop", "remove"])

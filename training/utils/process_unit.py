@@ -37,7 +37,6 @@ REFUSED = 125  # as `docker run` exits where it starts nothing
 NOWHERE = "/proc/sys"  # nobody can put a unit there
 UNKNOWN_END = 137  # nobody saw how the main process ended: never taken for a success
 KILL_PATIENCE_S = 10.0
-PR_SET_CHILD_SUBREAPER = 36
 
 
 class Process(NamedTuple):
@@ -62,8 +61,10 @@ def start(folder: Path, *words: str) -> None:
     about = {"name": folder.name, "labels": labels, "argv": argv, "host": os.uname().nodename}
     marks = {UNIT_MARK: folder.name, RUN_MARK: labels.get(RUN_LABEL, ""), SUPERVISOR_MARK: folder.name}
     try:
-        _write(folder / "unit.json", json.dumps(about))
-        _write(folder / "exit_code", "    ")  # room for it: the disk may be full by then
+        partial = folder / "unit.json.partial"
+        partial.write_text(json.dumps(about))
+        partial.replace(folder / "unit.json")  # in one step: whoever reads it reads all of it
+        (folder / "exit_code").write_text("    ")  # room for it: the disk may be full by then
         trouble = _supervised(folder, {**os.environ, **marks}, [words[0], *argv])
     except OSError as error:  # a full disk, say: a folder that no unit.json tells of would never be removed
         trouble = str(error)
@@ -89,9 +90,9 @@ def supervise(folder: Path, tell: str, workdir: str, *argv: str) -> None:
     """Start the main process, wait for it, end what it leaves behind, write down its exit code."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # not SIG_IGN, which would be inherited
         signal.signal(number, lambda *_: None)
-    # the parent of what loses its own, so that descent is never broken; without it the mark must do
+    # PR_SET_CHILD_SUBREAPER: the parent of what loses its own, so that descent is never broken; or the mark must do
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
     env = {name: value for name, value in os.environ.items() if name != SUPERVISOR_MARK}
     exit_code = os.open(folder / "exit_code", os.O_WRONLY)  # now: the unit may put anything in its place
     try:
@@ -158,10 +159,9 @@ def _tree(mark: str) -> list[int]:
     """Processes with the mark and their descendants; a supervisor, whose parent is none of them, ends later."""
     table = _processes()
     tree = {process.pid for process in table if mark in process.marks}
-    size = -1
-    while size != len(tree):  # one may have wiped its environment
-        size = len(tree)
-        tree |= {process.pid for process in table if process.parent in tree}
+    # one may have wiped its environment
+    while children := {process.pid for process in table if process.parent in tree} - tree:
+        tree |= children
     claim = {each.pid for each in table if any(mark.startswith(SUPERVISOR_MARK) for mark in each.marks)}
     return [each.pid for each in table if each.pid in tree and (each.parent in tree or each.pid not in claim)]
 
@@ -213,10 +213,17 @@ def _labels_by_name(table: Iterable[Process]) -> dict[str, dict[str, str]]:
 def _end(find: Callable[[], list[int]], grace_s: float) -> None:
     deadline = time.monotonic() + grace_s
     if grace_s > 0:
-        _signal(find(), signal.SIGTERM)
+        pids = find()  # told to end, Slurm's srun has its tasks killed at once; left alone, it follows them
+        _signal(list(filter(_is_no_srun, pids)) or pids, signal.SIGTERM)
     while time.monotonic() < deadline and find():
         time.sleep(0.05)
     _kill_until_none(find)
+
+
+def _is_no_srun(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_bytes() != b"srun\n"
+    return False
 
 
 def _kill_until_none(find: Callable[[], list[int]]) -> None:
@@ -264,13 +271,6 @@ def _reap(until: int | None = None) -> int:
             if pid == until:
                 return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
     return UNKNOWN_END
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file in one step: whoever reads it reads all of it."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}")
-    partial.write_text(text)
-    partial.replace(path)
 
 
 def _code_of_ended(folder: Path) -> int:

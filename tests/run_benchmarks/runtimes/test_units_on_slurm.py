@@ -122,7 +122,7 @@ def test_a_step_is_let_end_by_itself_and_then_is_ended(
 ) -> None:
     runtime = WithoutContainer(settings(tmp_path, runtime="pyxis", process_python=PYTHON))
     heeding, deaf = nodes
-    last_words = f"trap 'echo bye >{tmp_path}/last_words; exit 0' TERM; touch {tmp_path}/$(hostname)"
+    last_words = f"trap 'sleep 1; echo bye >{tmp_path}/last_words; exit 0' TERM; touch {tmp_path}/$(hostname)"
     ignoring = f"trap '' TERM; touch {tmp_path}/$(hostname)"
     forever = "while :; do sleep 0.2; done"
 
