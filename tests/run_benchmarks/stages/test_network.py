@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,11 @@ def test_of_equal_routes_the_first_wins() -> None:
 
 
 @pytest.mark.parametrize(
-    "table", ["", HEADING, HEADING + "eth0 0000A8C0 00000000 0001 0 0 0 00FFFFFF 0 0 0\n"]
+    "table",
+    [
+        *("", HEADING, HEADING + "eth0 0000A8C0 00000000 0001 0 0 0 00FFFFFF 0 0 0\n"),
+        *(HEADING + "\neth0\n", HEADING + "eth0 no number 0 0 0 0 0 0 0 0\n"),
+    ],
 )
 def test_without_a_route_there_is_no_interface(table: str) -> None:
     assert route_interface(table, ipaddress.IPv4Address("10.0.0.1")) == ""
@@ -76,3 +81,12 @@ def test_an_unknown_peer_is_an_error_with_a_remedy() -> None:
         asyncio.run(interface_to(LocalTransport("node1"), "no-such-host.invalid"))
     assert "no-such-host.invalid has no IPv4 address here" in caught.value.message
     assert "make no-such-host.invalid known there" in caught.value.remedy
+
+
+@pytest.mark.parametrize("said", ["", "STREAM"])
+def test_no_address_is_made_of_odd_words(said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "getent").write_text(f"#!/bin/sh\necho {said}\n")  # FAKE: of a host that is broken, or lies
+    (tmp_path / "getent").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(FlagPerfError, match="has no IPv4 address here"):
+        asyncio.run(interface_to(LocalTransport("node1"), "node2"))

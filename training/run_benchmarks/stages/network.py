@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 from collections.abc import Sequence
 
 from run_benchmarks.transports.base import WHOLE_BYTES, CommandError, Transport
 from utils.errors import FlagPerfError
 
 TIMEOUT_S = 30.0
+# A line of /proc/net/route: the interface, its network and, five columns further, the network's mask.
+ROUTE = re.compile(r"(\S{1,15})\s+([0-9A-F]{8})(?:\s+\S+){5}\s+([0-9A-F]{8})\s")
 OR_ADDRESSES = "; where cluster_conf.py lists the hosts, addresses may stand there in place of names"
 
 
@@ -32,13 +35,14 @@ async def interface_to(transport: Transport, peer: str) -> str:
         transport.run(["getent", "ahostsv4", peer], timeout=TIMEOUT_S),
         transport.run(["cat", "/proc/net/route"], timeout=TIMEOUT_S, held=WHOLE_BYTES),
     )
-    if not listed.ok or not listed.stdout.strip():
+    try:
+        address = ipaddress.IPv4Address(listed.stdout.split()[0] if listed.ok else "")
+    except (ValueError, IndexError):
         raise FlagPerfError(
             f"{peer} has no IPv4 address here (getent ahostsv4: exit code {listed.returncode})",
             where=transport.host,
             remedy=f"make {peer} known there (DNS or /etc/hosts){OR_ADDRESSES}",
-        )
-    address = ipaddress.IPv4Address(listed.stdout.split()[0])
+        ) from None
     if address.is_loopback:
         raise FlagPerfError(
             f"{peer} means this host itself here ({address})",
@@ -53,12 +57,11 @@ async def interface_to(transport: Transport, peer: str) -> str:
 def route_interface(table: str, address: ipaddress.IPv4Address) -> str:
     """The interface of the most specific route to `address` in the text of /proc/net/route; empty if none."""
     best, best_length = "", -1
-    for line in table.splitlines()[1:]:
-        fields = line.split()
-        network, mask = _number(fields[1]), _number(fields[7])
+    for route in filter(None, map(ROUTE.match, table.splitlines())):
+        network, mask = _number(route[2]), _number(route[3])
         length = mask.bit_count()
         if int(address) & mask == network & mask and length > best_length:
-            best, best_length = fields[0], length
+            best, best_length = route[1], length
     return best
 
 
