@@ -7,8 +7,10 @@ import os
 import resource
 import shlex
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 import pytest
@@ -90,6 +92,19 @@ def test_a_lost_connection_is_an_error_and_never_an_exit_code(sshd: Sshd) -> Non
     host_at(sshd).use(scenario)
 
 
+@asynccontextmanager
+async def host_of(sshd: Sshd, **manner: Any) -> AsyncIterator[Transport]:
+    """A host whose server is asyncssh's own, with the keys of `sshd` and a `manner` that OpenSSH has not."""
+    server_key, clients = sshd.folder / "host_key", sshd.folder / "authorized_keys"
+    options = {"server_host_keys": [str(server_key)], "authorized_client_keys": str(clients), **manner}
+    async with asyncssh.listen("127.0.0.1", 0, **options) as server:
+        port = server.get_port()
+        cluster = ClusterSettings(hosts=("127.0.0.1",), ssh_port=port, ssh_accept_new_host_keys=True)
+        transport = SshTransport("127.0.0.1", cluster)
+        yield transport
+        await transport.close()
+
+
 def test_a_session_that_ends_without_an_exit_code(sshd: Sshd) -> None:
     """OpenSSH always sends one; here a server of asyncssh's own closes the session in good order without."""
 
@@ -99,18 +114,9 @@ def test_a_session_that_ends_without_an_exit_code(sshd: Sshd) -> None:
         process.close()
 
     async def scenario() -> None:
-        keys = {
-            "server_host_keys": [str(sshd.folder / "host_key")],
-            "authorized_client_keys": str(sshd.folder / "authorized_keys"),
-        }
-        async with asyncssh.listen("127.0.0.1", 0, process_factory=answer, **keys) as server:
-            cluster = ClusterSettings(
-                hosts=("127.0.0.1",), ssh_port=server.get_port(), ssh_accept_new_host_keys=True
-            )
-            transport = SshTransport("127.0.0.1", cluster)
+        async with host_of(sshd, process_factory=answer) as transport:
             with pytest.raises(TransportError, match="contact was lost"):
                 await transport.run(["true"])
-            await transport.close()
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
 
@@ -134,19 +140,10 @@ def test_a_server_that_closes_each_connection_behind_the_log_in_is_an_error(late
         work(code, reason)
 
     async def scenario() -> None:
-        keys = {
-            "server_host_keys": [str(sshd.folder / "host_key")],
-            "authorized_client_keys": str(sshd.folder / "authorized_keys"),
-        }
-        async with asyncssh.listen("127.0.0.1", 0, server_factory=Closing, **keys) as server:
-            cluster = ClusterSettings(
-                hosts=("127.0.0.1",), ssh_port=server.get_port(), ssh_accept_new_host_keys=True
-            )
-            transport = SshTransport("127.0.0.1", cluster)
+        async with host_of(sshd, server_factory=Closing) as transport:
             runs = (transport.run(["true"]) for _ in range(3))
             for result in await asyncio.gather(*runs, return_exceptions=True):
                 assert isinstance(result, TransportError) and result.where == "127.0.0.1"
-            await transport.close()
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
     assert log_ins <= 3
