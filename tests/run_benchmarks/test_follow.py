@@ -18,7 +18,6 @@ from run_benchmarks.display.base import Display
 from run_benchmarks.display.power_meter import Power, PowerMeter
 from run_benchmarks.follow import KeptEvents, follow_events, follow_telemetry
 from run_benchmarks.names import HostPaths, Node
-from run_benchmarks.run_log import LOGGER
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import ByteSink, Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
@@ -161,24 +160,6 @@ def test_what_a_task_wrote_last_is_read_although_it_has_ended(tmp_path: Path) ->
         yield 1  # the follower is cancelled before it can have seen them
 
     assert followed(tmp_path, write).steps() == [1, 2, 3]
-
-
-def test_the_precision_that_was_settled_on_is_logged(tmp_path: Path) -> None:
-    settled = Event(EventName.INIT_END, {"precision": "bf16", "precision_reason": "it is native"})
-
-    async def write(log: Path) -> AsyncIterator[int]:
-        log.write_text(format_line(settled) + "\n")
-        with log.open("a") as file:
-            file.write(line(1))
-        yield 2
-
-    lines: list[str] = []
-    sink = LOGGER.add(lambda line: lines.append(str(line)), level="INFO", format="{message}")
-    try:
-        followed(tmp_path, write)
-    finally:
-        LOGGER.remove(sink)
-    assert 'precision = "auto" is bf16 here: it is native\n' in lines
 
 
 def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:

@@ -20,8 +20,7 @@ from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import Transport
 from run_benchmarks.unforeseen import sentence_of, traceback_text
 from utils.errors import FlagPerfError
-from utils.events import PREFIX, Event, EventName, parse_line
-from utils.processor import precision_note
+from utils.events import PREFIX, Event, parse_line
 from utils.search.events import RECORDS
 from utils.telemetry.lines import TELEMETRY_FILE
 from utils.text_files import LONGEST_LINE
@@ -65,7 +64,6 @@ async def follow_events(
     def take(line: str) -> None:
         event = parse_line(line)
         if event is not None:
-            _note_precision(event)
             state.update(event)
             display.event(event)
             if keeping:
@@ -111,12 +109,6 @@ class KeptEvents:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = LineFile(self._path)
         return self._file
-
-
-def _note_precision(event: Event) -> None:
-    note = precision_note(event.value) if event.name == EventName.INIT_END else ""
-    if note:
-        LOGGER.info(note)
 
 
 async def follow_telemetry(transport: Transport, paths: HostPaths, node: Node, display: Display) -> None:

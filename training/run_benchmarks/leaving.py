@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 
 from run_benchmarks.collected import collected
 from run_benchmarks.commands import run_command
+from run_benchmarks.host_log import log_of_host
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import UNITS, Node, unit_name
 from run_benchmarks.plan.host_ranges import alike, fold
@@ -35,7 +36,7 @@ async def leave(session: Session, hosts: Iterable[Host], *, is_last: bool = Fals
         host = by_name[name]
         removed = await session.runtime.remove_all(host.transport, session.run.uid)
         if removed:
-            LOGGER.debug(f"{name}: removed {', '.join(removed)}")
+            log_of_host("DEBUG", name, f"removed {', '.join(removed)}")
         await checked(
             host.transport, left_folders_argv(session.paths.work, session.run.uid), timeout=TIMEOUT_S
         )

@@ -166,6 +166,18 @@ def test_a_flood_of_evaluations_does_not_fill_the_log(
     assert len(log.getvalue().splitlines()) == display_lines.LINES_AT_ONCE + 2
 
 
+def test_the_precision_that_was_settled_on_is_said_and_no_flood_of_it(
+    log: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(display_lines, "time", Clock())
+    lines = PlainLines()
+    for reason in ("it is native", *["why " * 10_000] * 1_000):
+        lines.event(Event(EventName.INIT_END, {"precision": "bf16", "precision_reason": reason}))
+    said = log.getvalue().splitlines()
+    assert said[0] == 'precision = "auto" is bf16 here: it is native'
+    assert len(said) == display_lines.LINES_AT_ONCE and max(map(len, said)) < 1_100
+
+
 def test_an_operation_is_said_in_a_line_of_reasonable_length() -> None:
     long = "x" * 500_000
     event = operation(EventName.STEP_END, 1, long, unsupported=long, max_steps=long)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import signal
 import sys
@@ -13,7 +14,8 @@ import pytest
 
 from run_benchmarks.names import WORK_FOLDER
 from run_benchmarks.plan.records import ClusterSettings
-from run_benchmarks.runtimes import base, open_runtime
+from run_benchmarks.run_log import LOGGER
+from run_benchmarks.runtimes import base, open_runtime, process
 from run_benchmarks.runtimes.base import Mount
 from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport, TransportError
 from run_benchmarks.transports.local import LocalTransport
@@ -371,6 +373,21 @@ def test_pytorch_takes_compiled_code_from_the_units_own_folder(processes: Bench)
 def test_what_a_unit_prints_is_read_in_bounds(processes: Bench) -> None:
     code, output = processes.end_of(processes.unit("head -c 20000000 /dev/zero | tr '\\0' x"))
     assert (code, set(output)) == (0, {"x"}) and len(output) <= 2**16
+
+
+def test_a_host_that_warns_of_its_units_without_an_end_is_heard_in_bounds(
+    tmp_path: Path,
+) -> None:
+    lying = tmp_path / "lying"
+    lying.write_text("#!/bin/sh\nyes 'no unit of ours' | head -n 100000 >&2\n")
+    lying.chmod(0o755)
+    (tmp_path / WORK_FOLDER).mkdir(mode=0o700)
+    runtime = open_runtime(settings(tmp_path, runtime="process", process_python=str(lying)))
+    said = io.StringIO()
+    LOGGER.add(said, level="WARNING", format="{message}")
+
+    assert asyncio.run(runtime.list_units(LocalTransport("node1"))) == ()
+    assert said.getvalue() == "node1: no unit of ours\n" * process.MOST_WARNINGS
 
 
 @pytest.mark.parametrize("kind", ["docker", "process"])

@@ -9,13 +9,15 @@ from typing import Any
 
 from run_benchmarks.display.base import Display
 from run_benchmarks.display.search import news_of, search_line
+from run_benchmarks.host_log import LONGEST_SAID
 from run_benchmarks.names import Node
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.training_state import LONGEST_NAME, TrainingState
 from utils.events import Event, EventName
 from utils.numbers import duration
+from utils.processor import precision_note
 from utils.search.events import RECORDS, SearchEvent
-from utils.text_files import shortened
+from utils.text_files import shortened, shortened_to_words
 
 # A line of progress this often is enough to see that training goes on, and does not fill a log.
 LINE_EVERY_S = 10.0
@@ -146,7 +148,9 @@ class PlainLines(Display):
         if event.name in RECORDS:
             self._searched(event, due)
             return
-        if event.name == EventName.INIT_EVALUATION and self._training.metric is not None:
+        if event.name == EventName.INIT_END and (note := precision_note(event.value)):
+            self._say(note)
+        elif event.name == EventName.INIT_EVALUATION and self._training.metric is not None:
             state = self._training
             self._say(f"initial evaluation: {state.metric_name} {metric_text(state)}")
         elif event.name == EventName.EVALUATE or (event.name == EventName.STEP_END and due):
@@ -172,4 +176,4 @@ class PlainLines(Display):
         self._counted_at = now
         if self._lines_left >= 1:
             self._lines_left -= 1
-            self._log.info(line)
+            self._log.info(shortened_to_words(line, LONGEST_SAID))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from run_benchmarks.host_log import LONGEST_SAID
 from run_benchmarks.names import UNITS, work_folder
 from run_benchmarks.plan.records import RunSettings
 from run_benchmarks.reading import object_in, parsed
@@ -16,6 +17,7 @@ from run_benchmarks.stages.work_folder import ENTER_OWN, STILL_OWN, guard_argv
 from run_benchmarks.transports.base import Completed, Transport
 from utils import process_unit
 from utils.records import FailureClass
+from utils.text_files import shortened_to_words
 
 PROGRAM = "process_unit.py"
 OUTPUT = "output.log"  # in every unit's folder
@@ -31,6 +33,7 @@ ISOLATED = ("-I",)
 # Bytecode beside the code would be run in its place, and nobody could tell what it was made of; nor is what the user's
 # own shell lets Python import a part of a run.
 OWN_CODE = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": ""}
+MOST_WARNINGS = 10  # of what is left alone among a host's units, each time they are listed
 # Where PyTorch's compilers keep what they have made; by themselves they take, and run, what anybody has left in /tmp.
 COMPILED = ("TORCHINDUCTOR_CACHE_DIR", "QUACK_CACHE_DIR")
 
@@ -84,8 +87,8 @@ class ProcessRuntime(Runtime):
     async def list_units(self, transport: Transport, run_id: str | None = None) -> tuple[UnitState, ...]:
         words = (self._units,) if run_id is None else (self._units, run_id)
         completed = await self._program(transport, "list", *words)
-        for line in completed.stderr.splitlines():
-            LOGGER.warning(f"{transport.host}: {line}")
+        for line in completed.stderr.splitlines()[:MOST_WARNINGS]:
+            LOGGER.warning(f"{transport.host}: {shortened_to_words(line, LONGEST_SAID)}")
         where = f"{transport.host}: what lists the units"
         return tuple(
             parsed(UnitState, object_in(line, where), where) for line in completed.whole_stdout().splitlines()
