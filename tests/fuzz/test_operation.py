@@ -106,9 +106,14 @@ def test_whatever_attempts_left_a_round_has_its_row_and_its_cause(results: list[
 HOSTS = st.sampled_from(("h1", "h2", *SPARES, "elsewhere", "", "\x1b[2J"))
 
 
-@holds(noted=st.dictionaries(HOSTS | st.text(max_size=3), HOSTS | st.text(max_size=3), max_size=6))
-def test_whatever_a_journal_says_of_spares_each_has_one_place_at_most(noted: Mapping[str, str]) -> None:
-    cluster = SimpleNamespace(spares=SPARES)
+PLACES = st.tuples(st.sampled_from(("", "acme")), HOSTS | st.text(max_size=3))
+
+
+@holds(noted=st.dictionaries(PLACES, HOSTS | st.text(max_size=3), max_size=6))
+def test_whatever_a_journal_says_of_spares_each_has_one_place_at_most(
+    noted: Mapping[tuple[str, str], str],
+) -> None:
+    cluster = SimpleNamespace(groups={}, spares_of=lambda vendor: SPARES)
     session = cast(Session, SimpleNamespace(replaced={}, plan=SimpleNamespace(cluster=cluster)))
     restore_spares(session, noted)
     present = on_present_hosts(session, replace(CASE, hosts=("h1", "h2"))).hosts

@@ -64,8 +64,13 @@ def run(session: Session) -> RoundResult:
 
 
 def events(tmp_path: Path) -> list[str]:
+    return [record["event"] for record in records(tmp_path) if record["event"] != "stage"]
+
+
+def records(tmp_path: Path, event: str = "") -> list[dict[str, Any]]:
+    """The journal's, of one kind or all."""
     lines = (tmp_path / "result" / RUN.name / "journal.jsonl").read_text().splitlines()
-    return [record["event"] for record in map(json.loads, lines) if record["event"] != "stage"]
+    return [record for record in map(json.loads, lines) if event in ("", record["event"])]
 
 
 def test_a_spare_takes_the_place_of_a_lost_host(tmp_path: Path, log_lines: LogLines) -> None:
@@ -99,6 +104,24 @@ def test_a_spare_takes_the_place_of_a_lost_host(tmp_path: Path, log_lines: LogLi
     folder = open_folder(tmp_path / "result" / RUN.name)
     assert [key.number for key in folder.rounds] == [1]
     assert attempts.on_present_hosts(session, session.plan.cases[0]).hosts == (FIRST, SPARE)
+
+
+def test_a_spare_takes_a_place_in_its_own_vendors_cases_alone(tmp_path: Path) -> None:
+    """A host may be of two vendors, and only the one's chips be in the spare."""
+    groups = f'HOSTS = {{"acme": ["{FIRST}", "{SECOND}"]}}\nSPARE_HOSTS = {{"acme": ["{SPARE}"]}}\n'
+    session = make_session(tmp_path, Broken({SECOND: lost(SECOND)}), cluster_conf=groups)
+    session.plan.cluster.groups["twin"] = (FIRST, SECOND)
+    session.plan.cluster.spare_groups["twin"] = (OTHER,)
+    own = session.plan.cases[0]
+    others = replace(own, settings=replace(own.settings, vendor="twin"))
+    assert run(session).hosts == (FIRST, SPARE)
+    noted = {(entry["group"], entry["host"]): entry["spare"] for entry in records(tmp_path, "replaced")}
+    assert noted == {("acme", SECOND): SPARE}
+    for replaced in (noted, noted | {("twin", SECOND): SPARE}):  # the other is no spare of its
+        session.replaced.clear()
+        attempts.restore_spares(session, replaced)
+        assert attempts.on_present_hosts(session, own).hosts == (FIRST, SPARE)
+        assert attempts.on_present_hosts(session, others).hosts == (FIRST, SECOND)
 
 
 def test_nothing_is_made_before_all_hosts_have_forgotten_the_earlier_attempt(
@@ -265,7 +288,7 @@ def test_a_journal_puts_no_host_where_no_controller_would(
     noted: dict[str, str], hosts: tuple[str, ...], tmp_path: Path
 ) -> None:
     session = make_session(tmp_path, FakeRuntime(), cluster_conf=SPARES)
-    attempts.restore_spares(session, noted)
+    attempts.restore_spares(session, {("", host): spare for host, spare in noted.items()})
     assert attempts.on_present_hosts(session, session.plan.cases[0]).hosts == hosts
 
 

@@ -125,21 +125,32 @@ def set_aside(session: Session, result: RoundResult) -> Path:
 
 def on_present_hosts(session: Session, case: CasePlan) -> CasePlan:
     """The case with the spares that have taken the places of its hosts."""
+    places = _places_taken(session, _group_of(session, case))
 
     def present(host: str) -> str:
-        while host in session.replaced:
-            host = session.replaced[host]
+        while host in places:
+            host = places[host]
         return host
 
     return replace(case, hosts=tuple(map(present, case.hosts)))
 
 
-def restore_spares(session: Session, replaced: Mapping[str, str]) -> None:
+def restore_spares(session: Session, replaced: Mapping[tuple[str, str], str]) -> None:
     """Take over what an earlier controller noted of spares; a spare that takes two places, or its own, is none."""
-    for host, spare in replaced.items():
-        taken = (host, *session.replaced, *session.replaced.values())
-        if spare in session.plan.cluster.spares and spare not in taken:
-            session.replaced[host] = spare
+    for (group, host), spare in replaced.items():
+        places = _places_taken(session, group)
+        if spare in session.plan.cluster.spares_of(group) and spare not in (host, *places, *places.values()):
+            session.replaced[group, host] = spare
+
+
+def _group_of(session: Session, case: CasePlan) -> str:
+    """The vendor, whose spares are for its cases alone; empty where all cases have the same hosts."""
+    return case.settings.vendor if session.plan.cluster.groups else ""
+
+
+def _places_taken(session: Session, group: str) -> dict[str, str]:
+    """Host -> the spare in its place, for the cases of a group."""
+    return {host: spare for (of, host), spare in session.replaced.items() if of == group}
 
 
 async def prepare_hosts(session: Session, case: CasePlan, result: RoundResult) -> str:
@@ -151,11 +162,12 @@ async def prepare_hosts(session: Session, case: CasePlan, result: RoundResult) -
     failure, hosts = result.failure, on_present_hosts(session, case).hosts
     if failure is None:
         return "on the same hosts"
-    spares = session.plan.cluster.spares_of(case.settings.vendor)
-    spare = next((each for each in spares if each not in (*hosts, *session.replaced)), None)
+    group = _group_of(session, case)
+    taken = (*hosts, *_places_taken(session, group))
+    spare = next((each for each in session.plan.cluster.spares_of(group) if each not in taken), None)
     if failure.failure_class.fault is Fault.HOST and failure.host in hosts and spare:
-        session.replaced[failure.host] = spare
-        session.journal.write("replaced", host=failure.host, spare=spare)
+        session.replaced[group, failure.host] = spare
+        session.journal.write("replaced", group=group, host=failure.host, spare=spare)
         return f"with {spare} in the place of {failure.host}"
     for host in (each for each in session.allocator.standing if each.name == failure.host):
         await _there_again(session, host)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from run_benchmarks.hosts.slurm.holder import job_name
 from run_benchmarks.hosts.slurm.jobs import RUNNING, Slurm
 from run_benchmarks.hosts.slurm.visit import visited
 from run_benchmarks.images.pip_handover import run_of_pip_folder
+from run_benchmarks.images.unfinished import end_builds, unfinished_builds
 from run_benchmarks.journal import is_held, kept_folders, nodes_of_run
 from run_benchmarks.names import (
     COPY_NAME,
@@ -115,7 +117,7 @@ async def survey(cluster: ClusterSettings, run: RunSettings, needs: Needs | None
     if cluster.kubernetes:
         return Survey({cluster.scheduler: await _pods(cluster.kubernetes)}, "pods of runs in the namespace")
     runtime, work = open_runtime(run), work_folder(run)
-    places = f"{runtime.units_seen}; {work}/pip; {work}/runs; {work}/copy-*"
+    places = f"{runtime.units_seen}; builds of images; {work}/pip; {work}/runs; {work}/copy-*"
     if cluster.slurm and not cluster.slurm.inside:
         return Survey(
             {SLURM: await _jobs()}, f"this user's jobs in the queue; on the nodes of a run {places}"
@@ -124,7 +126,7 @@ async def survey(cluster: ClusterSettings, run: RunSettings, needs: Needs | None
 
     async def look(transport: Transport) -> dict[str, Leftovers]:
         with runtime.cleaning_up(transport.host):
-            units = await runtime.list_units(transport)
+            units = (*await runtime.list_units(transport), *await unfinished_builds(transport, work))
         pip_folders, copies, logs = [await _folders(transport, work, name) for name in ("pip", ".", "runs")]
         if needs:
             held[transport.host] = await held_by(transport, run, units)
@@ -156,6 +158,7 @@ async def remove_run(
     folder = _results_of(uid, run.log_path)
 
     async def remove(transport: Transport) -> Removed:
+        await end_builds(transport, paths.work, uid)
         removed = await runtime.remove_all(transport, uid, grace_s=5)
         await checked(transport, left_folders_argv(paths.work, uid), timeout=QUICK_S)
         if folder:
@@ -275,25 +278,23 @@ async def _folders(transport: Transport, work: str, name: str) -> list[str]:
 def _by_run(
     units: Iterable[UnitState], pip_folders: list[str], work_folders: list[str], logs: list[str]
 ) -> dict[str, Leftovers]:
-    units_of: dict[str, list[UnitState]] = {}
-    for unit in units:
-        units_of.setdefault(run_of(unit.labels), []).append(unit)
-    pip_of: dict[str, list[str]] = {}
-    for folder in pip_folders:
-        pip_of.setdefault(run_of_pip_folder(folder), []).append(folder)
-    copies_of: dict[str, list[str]] = {}
-    for folder in work_folders:
-        if match := COPY_NAME.fullmatch(PurePosixPath(folder).name):
-            copies_of.setdefault(match[1], []).append(folder)
+    units_of, pip_of = (
+        _grouped(units, lambda unit: run_of(unit.labels)),
+        _grouped(pip_folders, run_of_pip_folder),
+    )
+    copies_of = _grouped(work_folders, _run_of_copy)
     logs_of = {name: folder for folder in logs if RUN_UID.fullmatch(name := PurePosixPath(folder).name)}
     # what has no name of ours belongs to no run, and is left alone
     uids = sorted({*units_of, *pip_of, *copies_of, *logs_of} - {""})
-    return {
-        uid: Leftovers(
-            tuple(units_of.get(uid, ())),
-            tuple(pip_of.get(uid, ())),
-            tuple(copies_of.get(uid, ())),
-            logs_of.get(uid, ""),
-        )
-        for uid in uids
-    }
+    return {uid: Leftovers(units_of[uid], pip_of[uid], copies_of[uid], logs_of.get(uid, "")) for uid in uids}
+
+
+def _grouped(items: Iterable[T], run: Callable[[T], str]) -> defaultdict[str, tuple[T, ...]]:
+    groups: defaultdict[str, tuple[T, ...]] = defaultdict(tuple)
+    for item in items:
+        groups[run(item)] += (item,)
+    return groups
+
+
+def _run_of_copy(folder: str) -> str:
+    return match[1] if (match := COPY_NAME.fullmatch(PurePosixPath(folder).name)) else ""

@@ -69,7 +69,7 @@ class Resumption:
     digest, tree: of the plan and of the code that it was begun with. ended: the rounds that need nothing more, of which
     `results` may lack some whose files could not be written. unfinished: those that were begun besides; several where a
     full disk kept them from ending. kept: node folders that stay on their hosts, as not all
-    that lies in them was collected. replaced: host -> the spare in its place. controller: what
+    that lies in them was collected. replaced: as in Session. controller: what
     became of the one before.
     """
 
@@ -83,7 +83,7 @@ class Resumption:
     unfinished: Mapping[RoundKey, RoundSoFar]
     checks: Mapping[str, list[Check]]
     kept: frozenset[str]
-    replaced: Mapping[str, str]
+    replaced: Mapping[tuple[str, str], str]
     controller: LostController
 
     @property
@@ -162,7 +162,7 @@ def read_resumption(path: Path, journal: Journal) -> Resumption:
         checks=checks,
         kept=kept_folders(folder.journal),
         replaced={
-            str(entry.get("host")): str(entry.get("spare"))
+            (str(entry.get("group")), str(entry.get("host"))): str(entry.get("spare"))
             for entry in folder.journal
             if entry.get("event") == "replaced"
         },

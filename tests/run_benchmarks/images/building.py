@@ -79,7 +79,7 @@ class Bench:
 
     @property
     def run_uid(self) -> str:
-        return f"test-{self.uid}"
+        return f"run20260102030405-{self.uid[:6]}"
 
     @property
     def image(self) -> ImagePlan:

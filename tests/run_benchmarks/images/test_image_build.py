@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import configparser
 import json
+import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +14,18 @@ import pytest
 
 from run_benchmarks.images.build import KEPT_OUTPUT_BYTES, layer_argvs, run_logged
 from run_benchmarks.images.pip_handover import PIP_FOLDER, pip_conf, pip_mounts
-from run_benchmarks.names import LABEL_RUN
+from run_benchmarks.images.unfinished import end_builds, unfinished_builds
+from run_benchmarks.names import LABEL_RUN, run_of
 from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.stages.work_folder import REMOVE_BELOW
 from run_benchmarks.transports.base import CommandError, Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
+from run_benchmarks.transports.time_limit import within
 from tests.run_benchmarks.e2e.setup import BASE_IMAGE
 from tests.run_benchmarks.images.building import DOCKER, Bench, Index, Recorder, make_bench, wheel, words_in
 from tests.run_benchmarks.images.engines import engine_with
+from tests.run_benchmarks.process_table import pids_with
 
 VENDOR_CASE = "acme/toy-pytorch/config"
 INSTALL = """\
@@ -159,6 +163,32 @@ def test_an_interrupted_build_leaves_no_credentials_and_is_found_by_its_run(
 
     assert asyncio.run(asyncio.wait_for(scenario(), timeout=120)) == (bench.site.name,)
     assert bench.files_with(index.password) == []
+
+
+def test_a_build_whose_controller_is_gone_is_found_by_its_run_and_ended(bench: Bench) -> None:
+    """The engine's command outlives an ssh connection, and its containers have no label."""
+    mark = str(10**7 + secrets.randbelow(10**7))
+    bench.tree.write(f"{DOCKER}/Dockerfile", f"FROM {BASE_IMAGE}\nRUN sleep {mark}\n")
+    transport, work, uid = LocalTransport(), str(bench.work), bench.run_uid
+
+    async def scenario() -> None:
+        building = asyncio.create_task(bench.build())
+        while not pids_with(mark):
+            await asyncio.sleep(0.05)
+            assert not building.done(), bench.output
+        (unit,) = await unfinished_builds(transport, work)
+        assert (str(unit), run_of(unit.labels)) == ("a build of an image (running)", uid)
+        assert await unfinished_builds(transport, f"{work}/other") == ()
+        await end_builds(transport, work, f"{uid[:-1]}{'1' if uid[-1] == '0' else '0'}")  # of another run
+        assert not building.done()
+        await end_builds(transport, work, uid)
+        with pytest.raises(CommandError):
+            await building
+        assert await unfinished_builds(transport, work) == ()
+        while pids_with(mark):
+            await asyncio.sleep(0.05)
+
+    asyncio.run(within(scenario(), 120.0))
 
 
 def test_credentials_are_gone_when_their_hand_over_breaks(bench: Bench) -> None:

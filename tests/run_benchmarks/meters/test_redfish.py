@@ -107,9 +107,10 @@ def test_what_the_bmc_has_is_found(resources: Resources, watts: float, what: str
         assert f": {what} of chassis 1" in source.note
 
 
-def test_half_of_the_power_supplies_is_no_power(tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", [None, 10**400])
+def test_half_of_the_power_supplies_is_no_power(other: int | None, tmp_path: Path) -> None:
     resources = chassis(Power=link("Chassis/1/Power"))
-    resources["Chassis/1/Power"] = {"PowerSupplies": [{"PowerInputWatts": 210}, {"PowerInputWatts": None}]}
+    resources["Chassis/1/Power"] = {"PowerSupplies": [{"PowerInputWatts": 210}, {"PowerInputWatts": other}]}
     with reading(tmp_path, resources) as (source, _), pytest.raises(FlagPerfError, match="tells no power"):
         source.read()
 

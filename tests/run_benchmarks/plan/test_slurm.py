@@ -6,6 +6,7 @@ import pytest
 
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.host_ranges import MOST_HOSTS
+from run_benchmarks.plan.problems import UnfitError
 from run_benchmarks.plan.slurm import SlurmSettings, nodes_in
 from run_benchmarks.plan_notes import notes_of
 from run_benchmarks.plan_view import plan_lines
@@ -147,6 +148,12 @@ def test_nodes_are_read_as_slurm_writes_them() -> None:
     for text in ("a[1-2", "a[1-99999]", "a]"):
         with pytest.raises(ValueError, match=r"has|stands for"):
             nodes_in(text)
+
+
+@pytest.mark.parametrize("node", ["../x", "..", "/etc", "-oProxyCommand=x", "a" * 300, "a b", "a\n"])
+def test_a_node_has_a_name_that_stays_in_its_folder(node: str) -> None:
+    with pytest.raises(UnfitError):
+        nodes_in(f"gpu1,{node}")
 
 
 def test_nodes_are_no_more_in_all_than_one_entry_may_have() -> None:

@@ -23,6 +23,7 @@ from run_benchmarks.images.build import (
 from run_benchmarks.images.exposed import refuse_exposed
 from run_benchmarks.images.layers import ImagePlan
 from run_benchmarks.images.pip_handover import settings_on_host
+from run_benchmarks.images.unfinished import build_mark
 from run_benchmarks.plan.handover import PROXIES
 from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.runtimes.base import Unit
@@ -144,6 +145,8 @@ class ImageStore:
                     await log(f"--- {layer.kind}: {layer.tag}\n".encode())
                     names = (*image.proxies, *image.mounted) if below is None else ()
                     variables = {name: image.secrets[name] for name in names}
+                    if below is None:
+                        variables |= build_mark(site)
                     proxies = None if below is None else await self._proxies(transport, site, image)
                     for argv in layer_argvs(self.engine, site, layer, below, image, mounts):
                         await run_logged(transport, argv, log, variables, proxies)

@@ -7,6 +7,7 @@ some only their power supplies or sensors. They are tried in this order, and the
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,7 +35,7 @@ _TOTAL = re.compile(
 def _reading(value: Any) -> float | None:
     """A power as it stands there; BMCs write null, 0 or a text where they do not measure it."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and 0 < value < float("inf") else None
+    return float(value) if is_number and 0 < value <= sys.float_info.max else None
 
 
 Watts = Annotated[float | None, BeforeValidator(_reading)]

@@ -116,10 +116,11 @@ def nodes_in(listed: str) -> tuple[str, ...]:
     """The nodes of a list as Slurm writes it: `gpu[01-03,07],login1`.
 
     Raises:
-        ValueError: it is none, or names far too many.
+        ValueError: it is none, or names far too many, or something that is no host's name: it becomes a part of paths.
     """
     entries = filter(None, re.split(r",(?![^\[]*\])", listed))
-    nodes = tuple(islice((node for entry in entries for node in expand(entry)), MOST_HOSTS + 1))
+    names = (values.host_name(node) for entry in entries for node in expand(entry))
+    nodes = tuple(islice(names, MOST_HOSTS + 1))
     if len(nodes) > MOST_HOSTS:
         raise ValueError(f"the list of nodes stands for more than {MOST_HOSTS}")
     return nodes

@@ -17,6 +17,7 @@ from run_benchmarks.transports.base import Completed, Transport
 from run_benchmarks.transports.local import LocalTransport
 from run_benchmarks.transports.srun import SLURMS_OWN
 from utils.errors import FlagPerfError
+from utils.numbers import whole
 from utils.text_files import shortened
 
 GIVE_BACK_S, LOOK_S = 45.0, 0.25  # a node that does not answer keeps its job for minutes
@@ -247,8 +248,9 @@ def energy_in(accounting: Sequence[Sequence[str]], nodes: int) -> float | None:
     is on all nodes for all of that time.
     """
     for job, *_, count, energy in accounting:
-        if job.endswith(".extern") and count == str(nodes) and energy.isdecimal() and int(energy) > 0:
-            return float(energy)
+        joules = whole(energy) or 0
+        if job.endswith(".extern") and count == str(nodes) and joules > 0:
+            return float(joules)
     return None
 
 
