@@ -14,7 +14,7 @@ import pytest
 
 from run_benchmarks.images.build import KEPT_OUTPUT_BYTES, layer_argvs, run_logged
 from run_benchmarks.images.pip_handover import PIP_FOLDER, pip_conf, pip_mounts
-from run_benchmarks.images.unfinished import end_builds, unfinished_builds
+from run_benchmarks.images.unfinished import BUILD, end_builds, unfinished_builds
 from run_benchmarks.names import LABEL_RUN, run_of
 from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.runtimes import open_runtime
@@ -177,11 +177,11 @@ def test_a_build_whose_controller_is_gone_is_found_by_its_run_and_ended(bench: B
             await asyncio.sleep(0.05)
             assert not building.done(), bench.output
         (unit,) = await unfinished_builds(transport, work)
-        assert (str(unit), run_of(unit.labels)) == ("a build of an image (running)", uid)
+        assert (str(unit), run_of(unit.labels)) == (f"{BUILD} (running)", uid)
         assert await unfinished_builds(transport, f"{work}/other") == ()
-        await end_builds(transport, work, f"{uid[:-1]}{'1' if uid[-1] == '0' else '0'}")  # of another run
-        assert not building.done()
-        await end_builds(transport, work, uid)
+        another_run = f"{uid[:-1]}{'1' if uid[-1] == '0' else '0'}"
+        assert await end_builds(transport, work, another_run) == () and not building.done()
+        assert await end_builds(transport, work, uid) == (BUILD,)
         with pytest.raises(CommandError):
             await building
         assert await unfinished_builds(transport, work) == ()

@@ -11,6 +11,7 @@ from run_benchmarks.transports.base import Transport, checked
 from utils.errors import FlagPerfError
 
 BUILD_MARK = "FLAGPERF_BUILD_OF"
+BUILD = "a build of an image"
 LOOK_S, GRACE_S, PAUSE_S = 60.0, 10.0, 0.5
 # $0: the work folder; $1: a run, or nothing for any; $2: a signal, or nothing. Prints the runs of the builds. Anybody
 # can start a program with the mark, also one of root's: only those are meant that this user has started. The signal is
@@ -34,26 +35,28 @@ def build_mark(site: BuildSite) -> dict[str, str]:
 async def unfinished_builds(transport: Transport, work: str) -> tuple[UnitState, ...]:
     """A unit for each run of which the user's engine builds an image on the host, for a work folder there."""
     return tuple(
-        UnitState("a build of an image", {LABEL_RUN: run, LABEL_ROLE: "build"}, running=True)
+        UnitState(BUILD, {LABEL_RUN: run, LABEL_ROLE: "build"}, running=True)
         for run in await _see(transport, work)
     )
 
 
-async def end_builds(transport: Transport, work: str, uid: str) -> None:
-    """End the builds of a run, with their containers, which the engine's command takes with it.
+async def end_builds(transport: Transport, work: str, uid: str) -> tuple[str, ...]:
+    """End the builds of a run, with their containers, which the engine's command takes with it; what was ended.
 
     Raises:
         FlagPerfError: one does not end.
     """
+    ended: tuple[str, ...] = ()
     for first, then in (("TERM", ""), ("KILL", "KILL")):
         runs = await _see(transport, work, uid, first)
         for _ in range(int(GRACE_S / PAUSE_S)):
             if not runs:
-                return
+                return ended
+            ended = (BUILD,)
             await asyncio.sleep(PAUSE_S)
             runs = await _see(transport, work, uid, then)
     remedy = f"find it on {transport.host}: grep -lz {BUILD_MARK} /proc/[0-9]*/environ"
-    raise FlagPerfError("a build of an image cannot be ended", where=transport.host, remedy=remedy)
+    raise FlagPerfError(f"{BUILD} cannot be ended", where=transport.host, remedy=remedy)
 
 
 async def _see(transport: Transport, work: str, *words: str) -> list[str]:
