@@ -93,7 +93,7 @@ def test_what_lies_between_readings_is_known_where_interval_and_window_allow(
     window = Window(0, 90_000)
     readings = [Sample(int(at * 1000), "gpu", **{value: 1e9 + at * 1e5}) for at in times_s]
     telemetry = telemetry_of(readings, replace(GPU, interval_s=interval_s))
-    if value == "energy_mj" and 0.5 < coverage:
+    if value == "energy_mj" and coverage > 0.5:
         coverage = 1.0  # a counter counts on
     energy = energy_over(telemetry, window, "gpu")
     assert energy.coverage == pytest.approx(coverage)
