@@ -419,6 +419,10 @@ def largest(devices: list[Device], window: Window, hole: float) -> tuple[Value, 
         return None, 0.0
     together = sorted(set.intersection(*(set(each) for each in by_time)))
     sums = [math.fsum(each[time] for each in by_time) for time in together if window[0] <= time <= window[1]]
-    gaps = [pair for pair in pairs([(time, 0.0) for time in together], window) if pair.length <= within(window, hole)]
+    gaps = [
+        pair
+        for pair in pairs([(time, 0.0) for time in together], window)
+        if pair.length <= within(window, hole)
+    ]
     covered = math.fsum(pair.end - pair.begin for pair in gaps)
     return max(sums, default=None), covered / (window[1] - window[0])
