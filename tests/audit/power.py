@@ -17,7 +17,7 @@ from tests.audit.clocks import Clock, on_the_time_line
 SCOPES = ("machine", "accelerator", "cpu package")
 SHARED = "shared chassis"
 LEAST_COVERAGE, LEAST_COVERAGE_FOR_SAMPLES = 0.5, 0.99
-INTERVALS_OF_A_HOLE = 5
+INTERVALS_OF_A_HOLE, LEAST_HOLE_MS, LEAST_OF_A_WINDOW_MS = 2.5, 5_000.0, 3_000.0
 LONGEST_WITH_A_RANGE_MS = 60_000.0
 LONGEST_STANDSTILL_MS = 5_000.0
 LEAST_IDLE_MS = 2_000.0
@@ -187,7 +187,7 @@ def node_of(
             each["source"],
         ),
     )
-    hole = INTERVALS_OF_A_HOLE * source["interval_s"] * 1000
+    hole = max(LEAST_HOLE_MS, INTERVALS_OF_A_HOLE * source["interval_s"] * 1000)
     devices = devices_of(records, source["source"])
     node = Node(source["scope"])
     node.max_power, node.max_coverage = largest(devices, window, hole)
@@ -213,6 +213,7 @@ def node_of(
 
 def energy_and_power(devices: list[Device], window: Window, hole: float) -> tuple[Value, Value, float]:
     """J, W and the part of the window that was covered, of all devices together."""
+    hole = within(window, hole)
     measured = [energy_of(device, window, hole) for device in devices]
     if not measured or not all(covered > 0 for _, covered in measured):
         return None, None, 0.0
@@ -256,7 +257,8 @@ def of_node(records: list[dict[str, Any]], window: Window, figure: str) -> tuple
                     readings[each.get("device", "")] += reading_of(figure, each)
         read = [values for values in readings.values() if values]
         if read:
-            expected = (window[1] - window[0]) / (source["interval_s"] * 1000)
+            intervals = (window[1] - window[0]) / (source["interval_s"] * 1000)
+            expected = max(1, math.floor(intervals - 0.5))
             covered = min(min(1.0, len(values) / expected) for values in read)
             return of_several(figure, [of_several(figure, values) for values in read]), covered
     return None
@@ -379,6 +381,11 @@ def energy_of(device: Device, window: Window, hole: float) -> tuple[float, float
     return by_counter(device, window, hole) or by_power(device, window, hole)
 
 
+def within(window: Window, hole: float) -> float:
+    """How far apart two readings may be that tell of the window."""
+    return min(hole, max(LEAST_OF_A_WINDOW_MS, window[1] - window[0]))
+
+
 def by_counter(device: Device, window: Window, hole: float) -> tuple[float, float] | None:
     """None where the counter is not sound."""
     energy = covered = still = 0.0
@@ -414,6 +421,10 @@ def largest(devices: list[Device], window: Window, hole: float) -> tuple[Value, 
         return None, 0.0
     together = sorted(set.intersection(*(set(each) for each in by_time)))
     sums = [math.fsum(each[time] for each in by_time) for time in together if window[0] <= time <= window[1]]
-    gaps = [pair for pair in pairs([(time, 0.0) for time in together], window) if pair.length <= hole]
+    gaps = [
+        pair
+        for pair in pairs([(time, 0.0) for time in together], window)
+        if pair.length <= within(window, hole)
+    ]
     covered = math.fsum(pair.end - pair.begin for pair in gaps)
     return max(sums, default=None), covered / (window[1] - window[0])

@@ -155,6 +155,11 @@ def standing(begin: int, end: int, times: list[int]) -> list[Record]:
     return [RAPL, *(sample("rapl", time, energy_mj=counts[time], power_w=9.0) for time in times)]
 
 
+def bmc_every(interval: int, times: list[int]) -> list[Record]:
+    """The machine's power, to be read once in `interval` ms."""
+    return [source("ipmi", "machine", interval / 1000), *(sample("ipmi", t, power_w=watts(t)) for t in times)]
+
+
 RAPL = source("rapl", "cpu package")
 SCENARIOS: dict[str, Scenario] = {
     "power only": [metered(every(700))],
@@ -200,8 +205,12 @@ SCENARIOS: dict[str, Scenario] = {
     "98.9 %": [metered(every(100, begin=500, end=99_400))],
     "half": [metered(every(begin=25_000, end=75_000))],
     "less than half": [metered(every(begin=25_000, end=74_000))],
-    "a hole of 5 intervals": [metered(without(every(), 30_000, 35_000))],
+    "a hole of 5 s": [metered(without(every(), 30_000, 35_000))],
     "a hole of more": [metered(without(every(), 30_000, 35_000 + 1000))],
+    "a slow meter that misses one": [bmc_every(10_000, without(every(10_000), 40_000, 60_000))],
+    "a slow meter that misses two": [bmc_every(10_000, without(every(10_000), 40_000, 70_000))],
+    "a meter that is read around the training alone": [bmc_every(3_600_000, [-9_000, 109_000])],
+    "a meter that is read once while training": [bmc_every(3_600_000, [-300_000, 50_000, 400_000])],
     "samples out of order, and two at one time": [
         [*metered(every())[::-1], sample("pwr", 5000, power_w=999.0), sample("pwr", 9000, power_w=55.0)]
     ],

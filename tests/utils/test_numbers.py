@@ -51,4 +51,4 @@ def test_as_many_digits_as_a_figure_wants() -> None:
     [(6500.0, 6500.000000000007, 0.0), (6500.0, 6499.99, 0.01), (0.0, 0.0, 0.0), (5.0, 7.0, -2.0)],
 )
 def test_a_difference_below_the_rounding_of_its_terms_is_none(whole: float, part: float, left: float) -> None:
-    assert difference(whole, part) == pytest.approx(left, abs=0)
+    assert difference(whole, part) == pytest.approx(left, rel=1e-6, abs=0)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 
 from utils.telemetry.records import Measurement, Sample, Scope, SourceInfo, Telemetry, Window
-from utils.telemetry.windows import average_power, best_power_source, described, energy_over, max_power
+from utils.telemetry.windows import (
+    average_power,
+    best_power_source,
+    described,
+    device_energies,
+    energy_and_power,
+    energy_over,
+    max_power,
+)
 
 GPU = SourceInfo(0, "gpu", Scope.ACCELERATOR, 1.0, "a card")
 
@@ -61,6 +69,46 @@ def test_a_hole_at_the_windows_edge_is_not_divided() -> None:
     samples = [Sample(t, "gpu", energy_mj=t * 100.0) for t in (0, 20_000, 21_000, 22_000)]
     energy = energy_over(telemetry_of(samples), Window(10_000, 22_000), "gpu")
     assert (energy.value, energy.coverage) == pytest.approx((200, 2 / 12))
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "times_s", "coverage"),
+    [
+        (3600, (-6, 92), 0.0),  # both outside: no part of what lies between is known to be the training's
+        (3600, (-3000, 45, 3000), 0.0),
+        (60, (-30, 30, 90), 1.0),
+        (60, (-10, 50, 110), 1.0),
+        (60, (-200, 90), 0.0),
+        (5, (-5, 0, 5, 10, 20, *range(25, 95, 5)), 1.0),  # one is missing, and the next comes in time
+        (5, (-5, 0, 5, 10, 25, *range(30, 95, 5)), 75 / 90),
+        (1, (*range(31), *range(35, 92)), 1.0),
+        (1, (*range(31), *range(36, 92)), 84 / 90),
+        (0.1, [t / 10 for t in range(-5, 905) if not 300 < t < 360], 84 / 90),
+    ],
+)
+@pytest.mark.parametrize("value", ["power_w", "energy_mj"])
+def test_what_lies_between_readings_is_known_where_interval_and_window_allow(
+    interval_s: float, times_s: Sequence[float], coverage: float, value: str
+) -> None:
+    window = Window(0, 90_000)
+    readings = [Sample(int(at * 1000), "gpu", **{value: 1e9 + at * 1e5}) for at in times_s]
+    telemetry = telemetry_of(readings, replace(GPU, interval_s=interval_s))
+    if value == "energy_mj" and coverage > 0.5:
+        coverage = 1.0  # a counter counts on
+    energy = energy_over(telemetry, window, "gpu")
+    assert energy.coverage == pytest.approx(coverage)
+    assert (energy.value is None) == (coverage == 0)
+    if coverage == 0:
+        assert "near enough to each other" in energy.reason
+
+
+def test_an_evaluation_between_two_readings_of_a_slow_meter_is_not_known() -> None:
+    samples = [Sample(at, "gpu", power_w=100.0 + at) for at in range(0, 30_000, 5_000)]
+    bmc = telemetry_of(samples, replace(GPU, interval_s=5))
+    assert energy_over(bmc, Window(11_000, 12_000), "gpu").value is None
+    several = tuple(Window(start, start + 1_000) for start in range(1_000, 25_000, 4_000))
+    energy, _ = energy_and_power(bmc, several, "gpu", device_energies(bmc, several, "gpu"))
+    assert energy.coverage == 1.0, "of many together it tells as much as of the time between them"
 
 
 def test_a_counter_that_wraps_is_unwrapped() -> None:

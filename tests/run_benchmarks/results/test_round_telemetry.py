@@ -254,6 +254,21 @@ def test_a_meter_that_is_read_in_time_has_no_gap(tmp_path: Path) -> None:
     assert only_source(result, "pwr").gaps == () and not result.notes
 
 
+def test_a_slow_meter_that_misses_a_reading_has_a_gap(tmp_path: Path) -> None:
+    """One that comes late by less than half of its interval has none."""
+    bmc = source("pwr", Scope.MACHINE, interval_s=5.0)
+    seconds = [0, 5, 10, 15, 22, *range(25, 50, 5), *range(55, 80, 5)]
+    write_node(
+        tmp_path / "h0_noderank0",
+        [bmc],
+        every_second(lambda _: Sample(0, "pwr", power_w=100.0), seconds),
+        events(AT_THE_END),
+    )
+    result, _ = judged(tmp_path)
+    assert [(gap.start_s, gap.seconds) for gap in only_source(result, "pwr").gaps] == [(35, 10)]
+    assert result.figures["energy"].coverage == 1.0
+
+
 def test_a_meter_that_ends_early_has_a_gap_up_to_the_end(tmp_path: Path) -> None:
     write_node(
         tmp_path / "h0_noderank0",
@@ -312,6 +327,22 @@ def test_each_device_has_figures_of_its_own(tmp_path: Path) -> None:
     assert value(result, "max_device_memory") == 2.0
     assert value(result, "throttled") == pytest.approx(23 / 66)
     assert value(result, "energy_above_idle") == pytest.approx(380 * 65)
+
+
+def test_the_ends_of_a_training_without_a_reading_are_no_missing_ones(tmp_path: Path) -> None:
+    """Of 65 s with a reading every 2 s there are 32 or 33, by where the first one lies."""
+    every_2_s = source("nvml", Scope.ACCELERATOR, interval_s=2.0)
+
+    def coverage(seconds: Sequence[int]) -> float | None:
+        samples = [replace(each, time_ms=each.time_ms + 900) for at in seconds for each in chips(at)]
+        write_node(tmp_path / "h0_noderank0", [every_2_s], samples, events(AT_THE_END))
+        result, _ = judged(tmp_path)
+        assert "was sampled" not in result.figures["utilisation"].caveat or len(seconds) < 40
+        return result.figures["utilisation"].coverage
+
+    assert coverage(range(1, 80, 2)) == 1.0
+    missed = [at for at in range(1, 80, 2) if at not in (31, 41, 51)]
+    assert coverage(missed) == pytest.approx(29 / 32)
 
 
 def test_each_node_is_cut_by_what_its_own_first_rank_says(tmp_path: Path) -> None:
