@@ -478,6 +478,9 @@ def test_figures_of_a_source_that_nobody_contradicts_are_not_marked(tmp_path: Pa
     write_node(tmp_path / "h0_noderank0", [PWR, NVML], samples, events(AT_THE_END))
     result, _ = judged(tmp_path)
     assert len(result.notes) == 1 and not any(caveats(result).values())
+    table = power_table(result, ["h0"])
+    assert table is not None
+    assert {row[1]: row[3][0] for row in table.rows} == {"nvml": "0.400* W, 2* J", "pwr": "500 W, 2500 J"}
 
 
 def of_two_chips(machine: float, second_chip: Callable[[int], float | None]) -> list[Sample]:
@@ -642,7 +645,7 @@ def test_the_report_and_the_csv_tell_of_phases_devices_and_agreement(tmp_path: P
     assert table is not None
     assert table.phases == ["idle", "init", "warm-up", "train", "evaluate"]
     rows = {row[1]: row for row in table.rows}
-    assert rows["pwr"][3][0] == "300 W, 1500 J" and rows["pwr"][3][3] == "300* W, 14700* J"
+    assert rows["pwr"][3][0] == "300* W, 1500* J" and rows["pwr"][3][3] == "300* W, 14700* J"
     assert rows["pwr"][4] == "1; the longest 6 s, from 30 s after TRAIN_START"
     compared = reconciliation_rows(result, ["h0"])
     assert [row[4] for row in compared] == ["no", "yes"]
