@@ -17,7 +17,7 @@ def without_implausible(telemetry: Telemetry) -> Telemetry:
     left_out, without_power = {}, {}
     for name, info in {info.source: info for info in telemetry.sources}.items():
         devices = telemetry.series(name)
-        if info.reason or info.scope not in PLAUSIBLE_W or not devices:
+        if info.reason or info.scope not in PLAUSIBLE_W:
             continue
         text = _taken_out(devices, info.scope)
         if text:

@@ -106,7 +106,7 @@ class Series:
         return None if self.has_read(POWER) or self.has_read(ENERGY) else self.power_on
 
 
-FEW = 16  # more than are read in the five intervals that make a hole
+FEW = 16  # the nearest one that has the value is among them, unless it was missing for long
 # Of 64 devices ten times a second for ten hours: power, energy and where its counter wraps.
 MOST_VALUES = 80_000_000
 

@@ -9,19 +9,18 @@ with that one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from utils.figures import FULL_COVERAGE
 from utils.numbers import counted
 from utils.telemetry.plausible import PLAUSIBLE_W, clear_ms, growth_mj
 from utils.telemetry.records import Measurement, Scope, Telemetry, Window
 from utils.telemetry.series import ENERGY, POWER
+from utils.telemetry.spans import longest_ms, spans
 from utils.text_files import shortened
 
-# Samples further apart than this many intervals have a hole between them.
-HOLE_INTERVALS = 5
 DEFAULT_INTERVAL_S = 1.0
 # A device that is on always draws power, and counters are updated at least every 100 ms.
 FROZEN_AFTER_MS = 5_000
@@ -34,7 +33,7 @@ COUNTER = "hardware energy counter"
 INTEGRATED = "power integrated by the trapezoid rule"
 
 if TYPE_CHECKING:
-    from utils.telemetry.series import Point, Series
+    from utils.telemetry.series import Series
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def device_energies(
     telemetry: Telemetry, windows: Sequence[Window], source: str
 ) -> Mapping[str, DeviceEnergy]:
     """What each device of the source took in these windows together, which do not overlap."""
-    hole, most_w = _hole_ms(telemetry, source), _most_w(telemetry, source)
+    hole, most_w = longest_ms(interval_ms(telemetry, source), windows), _most_w(telemetry, source)
     return {
         device: _together([_energy(_near(series, window, hole), window, hole, most_w) for window in windows])
         for device, series in metered_series(telemetry, source).items()
@@ -96,7 +95,7 @@ def counted_and_integrated(
 
     `covered_ms` is the least of a device's.
     """
-    hole, most_w = _hole_ms(telemetry, source), _most_w(telemetry, source)
+    hole, most_w = longest_ms(interval_ms(telemetry, source), (window,)), _most_w(telemetry, source)
     devices = metered_series(telemetry, source).values()
     pairs = [(_counter(each, window, hole, most_w), _integral(each, window, hole)) for each in devices]
     sums = []
@@ -129,8 +128,9 @@ def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
     inside = [watts for time_ms, watts in sums.items() if window.start_ms <= time_ms <= window.end_ms]
     if not inside:
         return _missing(telemetry, source, "no sample in the window has this value")
-    spans = _spans(((time_ms, 0.0) for time_ms in sorted(sums)), window, _hole_ms(telemetry, source))
-    coverage = sum(span.inside_ms for span in spans) / (window.seconds * 1000)
+    hole = longest_ms(interval_ms(telemetry, source), (window,))
+    read = spans(((time_ms, 0.0) for time_ms in sorted(sums)), window, hole)
+    coverage = sum(span.inside_ms for span in read) / (window.seconds * 1000)
     return Measurement(max(inside), f"{described(telemetry, source)}: largest sample of power", coverage)
 
 
@@ -216,7 +216,7 @@ def _counter(series: Series, window: Window, hole_ms: float, most_w: float) -> D
     points, wraps_at = series.points(ENERGY), series.energy_range_mj
     joules = covered = unchanged_ms = 0.0
     leaps, first_leap = 0, ""
-    for span in _spans(points, window, hole_ms, trusted_ms=clear_ms(wraps_at, most_w)):
+    for span in spans(points, window, hole_ms, trusted_ms=clear_ms(wraps_at, most_w)):
         growth = growth_mj(span.first, span.last, span.length_ms, wraps_at, most_w)
         if growth is None:
             leaps += 1
@@ -230,14 +230,16 @@ def _counter(series: Series, window: Window, hole_ms: float, most_w: float) -> D
         covered += span.inside_ms
     leapt = f"it was reset or misread {counted(leaps, 'time')}, first {first_leap}" if leaps else ""
     if not joules:
-        return DeviceEnergy(None, reason=leapt or ("it stood still" if covered else _why_empty(series, ENERGY)))
+        return DeviceEnergy(
+            None, reason=leapt or ("it stood still" if covered else _why_empty(series, ENERGY))
+        )
     return DeviceEnergy(joules, covered, COUNTER, leapt)
 
 
 def _integral(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
     """Energy by the sampled power, integrated over the covered part of the window, in J."""
     joules = covered = 0.0
-    for span in _spans(series.points(POWER), window, hole_ms):
+    for span in spans(series.points(POWER), window, hole_ms):
         joules += span.mean_inside * span.inside_ms / 1000
         covered += span.inside_ms
     if not covered:
@@ -245,61 +247,14 @@ def _integral(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
     return DeviceEnergy(joules, covered, INTEGRATED)
 
 
-class _Span(NamedTuple):
-    """Two readings next to each other, and the part between them (from `start` to `end`) that counts."""
-
-    time_ms: int
-    length_ms: int
-    first: float
-    last: float
-    start: float
-    end: float
-
-    @property
-    def inside_ms(self) -> float:
-        return self.end - self.start
-
-    @property
-    def mean_inside(self) -> float:
-        """The mean over the part inside, the value taken as linear between the readings."""
-        middle = ((self.start + self.end) / 2 - self.time_ms) / self.length_ms
-        return self.first + (self.last - self.first) * middle
-
-
-def _spans(
-    points: Iterator[Point], window: Window, hole_ms: float, trusted_ms: float | None = None
-) -> Iterator[_Span]:
-    """The spans that lie in the window, holes left out.
-
-    A counter counts on through a hole: between two readings inside the window it is trusted over
-    `trusted_ms`, and nowhere over more. A span that is cut by the window's edge is divided by time, which a
-    hole forbids.
-    """
-    begin, finish = window.start_ms, window.end_ms
-    whole_limit = hole_ms if trusted_ms is None else trusted_ms
-    cut_limit = hole_ms if trusted_ms is None else min(hole_ms, trusted_ms)
-    left, first = next(points, (0, 0.0))
-    for right, last in points:
-        if begin <= left < right <= finish:
-            if right - left <= whole_limit:
-                yield _Span(left, right - left, first, last, left, right)
-        elif right > begin and left < finish and left < right <= left + cut_limit:
-            yield _Span(left, right - left, first, last, max(left, begin), min(right, finish))
-        left, first = right, last
-
-
 def _why_empty(series: Series, name: str) -> str:
-    return series.error or f"fewer than two readings of {name} around the window, near enough to each other"
+    return series.error or f"no two readings of {name} around the window are near enough to each other"
 
 
 def interval_ms(telemetry: Telemetry, source: str) -> float:
     """How often the source is to be read."""
     info = telemetry.info(source)
     return (info.interval_s if info else DEFAULT_INTERVAL_S) * 1000
-
-
-def _hole_ms(telemetry: Telemetry, source: str) -> float:
-    return interval_ms(telemetry, source) * HOLE_INTERVALS
 
 
 def _most_w(telemetry: Telemetry, source: str) -> float:
