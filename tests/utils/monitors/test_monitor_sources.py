@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from tests.utils.monitors.value_log import logged_values
+from utils.errors import FlagPerfError
 from utils.monitors.host import Cores, CpuUtilisation, MemoryUtilisation
 from utils.monitors.power import MachinePower, RaplPower
 from utils.monitors.sensors import Temperatures
@@ -262,7 +263,7 @@ def test_an_acpi_meter_that_says_what_no_machine_draws_has_no_reading(
     write(tmp_path / "class/hwmon/hwmon3/power1_average", micro_watts)
     source = MachinePower(tmp_path)
     source.open()
-    with pytest.raises(ValueError, match="which no machine that runs draws"):
+    with pytest.raises(FlagPerfError, match="which no machine that runs draws"):
         source.sample(1_000)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from utils.errors import FlagPerfError
 from utils.monitors.files import kernel_text
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import value_log
@@ -40,7 +41,7 @@ class MachinePower(Source):
     def sample(self, time_ms: int) -> Sequence[Sample]:
         watts = sum(int(_read(meter)) * MICRO for meter in self._meters)
         if not is_plausible(watts, self.scope):  # some firmware shows a meter that it does not have
-            raise ValueError(f"the ACPI power meter says {watts:g} W, which no machine that runs draws")
+            raise FlagPerfError(f"the ACPI power meter says {watts:g} W, which no machine that runs draws")
         return [Sample(time_ms, self.name, power_w=watts)]
 
     def log_entry(self, time_ms: int, samples: Sequence[Sample]) -> str:
