@@ -212,7 +212,9 @@ def node_of(
         and node.energy
         and node.avg_power
     ):
-        node.energy_above_idle = node.energy - node.idle_power * node.energy / node.avg_power
+        idle_joules = node.idle_power * node.energy / node.avg_power
+        is_rounding = abs(node.energy - idle_joules) <= 1e-9 * max(node.energy, idle_joules)
+        node.energy_above_idle = 0.0 if is_rounding else node.energy - idle_joules
     return node
 
 

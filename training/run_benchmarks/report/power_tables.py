@@ -87,5 +87,5 @@ def reconciliation_rows(
 def _row(each: Reconciliation, labels: Sequence[str]) -> tuple[str, str, str, str, str, str]:
     label = labels[each.node] if 0 <= each.node < len(labels) else str(each.node)
     first, second = ("-" if value is None else shown(value) for value in (each.first, each.second))
-    verdict = {True: "yes", False: "no", None: "not compared"}[each.agrees]
+    verdict = {True: "yes", False: "no", None: "not known"}[each.agrees]
     return label, each.what, first, second, verdict, f"{each.tolerance:.0%}: {each.reason}"

@@ -22,6 +22,7 @@ from run_benchmarks.results.telemetry_result import (
     SourceTelemetry,
 )
 from utils.figures import LEAST_COVERAGE
+from utils.numbers import difference
 from utils.telemetry.records import Measurement, SourceInfo, Telemetry, Window
 from utils.telemetry.series import POWER
 from utils.telemetry.windows import (
@@ -196,7 +197,7 @@ def energy_above_idle(energy: Measurement, power: Measurement, idle_w: float | N
     """Energy in J beyond what the idle node would have taken in the time that was measured."""
     if energy.value is None or not power.value or idle_w is None:
         return None
-    return energy.value - idle_w * energy.value / power.value
+    return difference(energy.value, idle_w * energy.value / power.value)
 
 
 def _power_columns(
@@ -237,9 +238,9 @@ def _power_columns(
 
 
 def _above(energy: DeviceEnergy, idle_w: float | None) -> float | None:
-    return (
-        None if energy.value is None or idle_w is None else energy.value - idle_w * energy.covered_ms / 1000
-    )
+    if energy.value is None or idle_w is None:
+        return None
+    return difference(energy.value, idle_w * energy.covered_ms / 1000)
 
 
 def _watts(energy: DeviceEnergy) -> float | None:

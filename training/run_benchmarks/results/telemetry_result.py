@@ -125,8 +125,8 @@ class NodeTelemetry:
 class Reconciliation:
     """Two readings of the same power on a node, W over a window in which both were read.
 
-    agrees: whether they do, within `tolerance` (a part of the larger one); None where they cannot be compared, and
-    `reason` says why, as it does for the tolerance.
+    agrees: whether they do, within `tolerance` (a part of the larger one); None where nobody can tell, and
+    `reason` says why, as it does for the tolerance. sources: whose figures are doubtful where they do not.
     """
 
     node: int
@@ -136,6 +136,7 @@ class Reconciliation:
     agrees: bool | None
     tolerance: float
     reason: str
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

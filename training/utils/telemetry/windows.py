@@ -90,22 +90,11 @@ def energy_and_power(
 
 def counted_and_integrated(
     telemetry: Telemetry, window: Window, source: str
-) -> tuple[DeviceEnergy, DeviceEnergy] | None:
-    """The energy of all devices of the source, by their counters and by their power; None where one lacks either.
-
-    `covered_ms` is the least of a device's.
-    """
+) -> list[tuple[DeviceEnergy, DeviceEnergy]]:
+    """The energy of each device of the source, by its counter and by its power."""
     hole, most_w = longest_ms(interval_ms(telemetry, source), (window,)), _most_w(telemetry, source)
     devices = metered_series(telemetry, source).values()
-    pairs = [(_counter(each, window, hole, most_w), _integral(each, window, hole)) for each in devices]
-    sums = []
-    for totals in zip(*pairs):  # noqa: B905
-        values = [each.value for each in totals if each.value is not None]
-        if len(values) < len(totals):
-            return None
-        covered = min(each.covered_ms for each in totals)
-        sums.append(DeviceEnergy(sum(values), covered, totals[0].method))
-    return (sums[0], sums[1]) if sums else None
+    return [(_counter(each, window, hole, most_w), _integral(each, window, hole)) for each in devices]
 
 
 def _together(parts: Sequence[DeviceEnergy]) -> DeviceEnergy:
