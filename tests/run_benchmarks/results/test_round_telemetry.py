@@ -24,7 +24,7 @@ from run_benchmarks.results.power import NAMES as POWER
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import without_nodes
 from run_benchmarks.results.tables import results_tables
-from run_benchmarks.results.telemetry_result import SourceTelemetry
+from run_benchmarks.results.telemetry_result import MOST_SOURCES, SourceTelemetry
 from run_benchmarks.stages.clock import ClockReading
 from tests.run_benchmarks.builders import (
     FINISHED,
@@ -537,6 +537,9 @@ def test_figures_of_a_source_that_nobody_contradicts_are_not_marked(tmp_path: Pa
     write_node(tmp_path / "h0_noderank0", [PWR, NVML], samples, events(AT_THE_END))
     result, _ = judged(tmp_path)
     assert len(result.notes) == 1 and not any(caveats(result).values())
+    table = power_table(result, ["h0"])
+    assert table is not None
+    assert {row[1]: row[3][0] for row in table.rows} == {"nvml": "0.400* W, 2* J", "pwr": "500 W, 2500 J"}
 
 
 def of_two_chips(machine: float, second_chip: Callable[[int], float | None]) -> list[Sample]:
@@ -701,7 +704,7 @@ def test_the_report_and_the_csv_tell_of_phases_devices_and_agreement(tmp_path: P
     assert table is not None
     assert table.phases == ["idle", "init", "warm-up", "train", "evaluate"]
     rows = {row[1]: row for row in table.rows}
-    assert rows["pwr"][3][0] == "300 W, 1500 J" and rows["pwr"][3][3] == "300* W, 14700* J"
+    assert rows["pwr"][3][0] == "300* W, 1500* J" and rows["pwr"][3][3] == "300* W, 14700* J"
     assert rows["pwr"][4] == "1; the longest 6 s, from 30 s after TRAIN_START"
     compared = reconciliation_rows(result, ["h0"])
     assert [row[4] for row in compared] == ["no", "yes"]
@@ -763,6 +766,23 @@ def test_sources_that_were_read_together_for_a_moment_are_not_compared(tmp_path:
     machine, _ = result.telemetry.reconciliation
     assert (machine.agrees, machine.first, machine.second) == (None, 100, 400)
     assert "not compared: less than 30 s" in machine.reason
+
+
+def test_a_node_that_writes_of_many_sources_costs_no_round_its_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All pairs of a thousand sources would take hours, and a result of that many could not be read back."""
+    monkeypatch.setattr("run_benchmarks.results.round_telemetry.MOST_COMPARED", 5)
+    names = {
+        f"{scope.name}{number}": scope for scope in (Scope.MACHINE, Scope.ACCELERATOR) for number in range(40)
+    }
+    samples = [Sample(T0 + second * S, name, power_w=100.0) for second in range(80) for name in names]
+    sources = [source(name, scope) for name, scope in names.items()]
+    write_node(tmp_path / "h0_noderank0", sources, samples, events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    assert result.telemetry is not None
+    compared = result.telemetry.reconciliation
+    assert len(compared) == 5 and len(compared[0].sources) == 1 + MOST_SOURCES
 
 
 def test_of_many_nodes_with_the_same_fault_there_is_one_note_and_the_first_are_kept(

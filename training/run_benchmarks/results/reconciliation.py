@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from run_benchmarks.results.telemetry_result import Reconciliation
-from utils.telemetry.records import Measurement, Scope, Telemetry, Window
+from run_benchmarks.results.telemetry_result import MOST_SOURCES, Reconciliation
+from utils.telemetry.records import Measurement, Telemetry, Window
 from utils.telemetry.series import ENERGY, POWER
 from utils.telemetry.windows import (
+    POWER_SCOPES,
     DeviceEnergy,
     counted_and_integrated,
     device_energies,
@@ -52,8 +53,7 @@ class _Claim:
 
 def reconciliations(node: int, telemetry: Telemetry, training: Window) -> Iterator[Reconciliation]:
     """Every comparison that the node's sources allow."""
-    machines = telemetry.with_scope(Scope.MACHINE)
-    accelerators, packages = (telemetry.with_scope(each) for each in (Scope.ACCELERATOR, Scope.PACKAGE))
+    machines, accelerators, packages = (telemetry.with_scope(each)[:MOST_SOURCES] for each in POWER_SCOPES)
     parts = [*accelerators, *packages]
     for machine in machines:
         if parts:

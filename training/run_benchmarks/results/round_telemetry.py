@@ -42,6 +42,7 @@ from run_benchmarks.results.reconciliation import reconciliations, warning
 from run_benchmarks.results.telemetry_file import read_power
 from run_benchmarks.results.telemetry_result import (
     MOST_ALL_DEVICES,
+    MOST_COMPARED,
     MOST_NODES,
     NodeTelemetry,
     Reconciliation,
@@ -145,7 +146,7 @@ def telemetry_outcome(
     whole = RoundTelemetry(
         nodes=tuple(node.telemetry for node in kept),
         more_nodes=len(nodes) - len(kept),
-        reconciliation=tuple(each for node in kept for each in node.reconciliation),
+        reconciliation=tuple(each for node in kept for each in node.reconciliation)[:MOST_COMPARED],
     )
     of_all = disturbances_of_all(tuple(summaries.values()), phases[0].rates if 0 in phases else ())
     disturbances = (*of_all, *(each for node in nodes.values() for each in node.disturbances))

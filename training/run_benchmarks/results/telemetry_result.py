@@ -20,6 +20,7 @@ from utils.telemetry.records import Scope
 # Of a round; with more devices than these the nodes behind them stand in the files alone.
 MOST_NODES, MOST_ALL_DEVICES = 2_000, 20_000
 MOST_SOURCES, MOST_DEVICES = 16, 64  # of a node, of a source
+MOST_COMPARED = 10 * MOST_NODES  # sets of sources, of a round
 MOST_GAPS = 20  # of a source
 
 
@@ -136,7 +137,7 @@ class Reconciliation:
     agrees: bool | None
     tolerance: float
     reason: str
-    sources: tuple[str, ...] = ()
+    sources: Annotated[tuple[str, ...], Field(max_length=3 * MOST_SOURCES)] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,4 +148,4 @@ class RoundTelemetry:
     phases: Mapping[Phase, str] = field(default_factory=lambda: PHASES)
     nodes: Annotated[tuple[NodeTelemetry, ...], Field(max_length=MOST_NODES)] = ()
     more_nodes: int = 0
-    reconciliation: Annotated[tuple[Reconciliation, ...], Field(max_length=10 * MOST_NODES)] = ()
+    reconciliation: Annotated[tuple[Reconciliation, ...], Field(max_length=MOST_COMPARED)] = ()
