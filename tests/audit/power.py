@@ -18,7 +18,9 @@ SCOPES = ("machine", "accelerator", "cpu package")
 SHARED = "shared chassis"
 LEAST_COVERAGE, LEAST_COVERAGE_FOR_SAMPLES = 0.5, 0.99
 INTERVALS_OF_A_HOLE, LEAST_HOLE_MS, LEAST_OF_A_WINDOW_MS = 2.5, 5_000.0, 3_000.0
-LONGEST_WITH_A_RANGE_MS = 60_000.0
+MOST_W = {"machine": 1e6, "shared chassis": 1e6, "accelerator": 30_000.0, "cpu package": 2_000.0}
+LATE_MS = 1000.0
+WHOLE = 0.99
 LONGEST_STANDSTILL_MS = 5_000.0
 LEAST_IDLE_MS = 2_000.0
 LONGEST_TEXT = 4_000
@@ -77,6 +79,7 @@ class Device:
     counter: list[tuple[float, float]] = field(default_factory=list)
     range_mj: Value = None
     power_on: str | None = None
+    most_w: float = math.inf
 
     @property
     def is_read(self) -> bool:
@@ -173,7 +176,11 @@ def node_of(
         ranks_start = on_the_time_line(ranks_start, rank, clocks)
     sources = {record["source"]: record for record in records if record["kind"] == "source"}
     working = [
-        source for source in sources.values() if not source.get("reason") and source.get("scope") in SCOPES
+        source
+        for source in sources.values()
+        if not source.get("reason")
+        and source.get("scope") in SCOPES
+        and any(device.is_read for device in devices_of(records, source["source"], source["scope"]))
     ]
     if not working:
         return None
@@ -188,7 +195,7 @@ def node_of(
         ),
     )
     hole = max(LEAST_HOLE_MS, INTERVALS_OF_A_HOLE * source["interval_s"] * 1000)
-    devices = devices_of(records, source["source"])
+    devices = devices_of(records, source["source"], source["scope"])
     node = Node(source["scope"])
     node.max_power, node.max_coverage = largest(devices, window, hole)
     node.energy, node.avg_power, node.coverage = energy_and_power(devices, window, hole)
@@ -341,7 +348,7 @@ def is_of(kind: str, value: object) -> bool:
     return (kind == "reading" and value is None) or number(value) is not None
 
 
-def devices_of(records: list[dict[str, Any]], source: str) -> list[Device]:
+def devices_of(records: list[dict[str, Any]], source: str, scope: str) -> list[Device]:
     """The devices of one source that are not carried by another, with their readings in order of time."""
     devices: dict[str, Device] = defaultdict(Device)
     of_source = [each for each in records if each["kind"] != "source" and each["source"] == source]
@@ -349,7 +356,9 @@ def devices_of(records: list[dict[str, Any]], source: str) -> list[Device]:
     for sample in sorted(samples, key=lambda each: int(each["time_ms"])):
         device, time = devices[sample.get("device", "")], float(sample["time_ms"])
         power, counter = sample.get("power_w"), sample.get("energy_mj")
-        device.power += [] if power is None or power < 0 else [(time, power)]
+        device.most_w = MOST_W[scope]
+        least = 0.0 if scope == "cpu package" else 0.001
+        device.power += [(time, power)] if power is not None and least <= power <= device.most_w else []
         device.counter += [] if counter is None or counter < 0 else [(time, counter)]
         device.range_mj = sample.get("energy_range_mj") or device.range_mj
         device.power_on = device.power_on if sample.get("power_on") is None else sample["power_on"]
@@ -378,7 +387,10 @@ def pairs(readings: list[tuple[float, float]], window: Window) -> list[Pair]:
 
 def energy_of(device: Device, window: Window, hole: float) -> tuple[float, float]:
     """Energy in J and the time in ms in which it was measured; 0 for nothing."""
-    return by_counter(device, window, hole) or by_power(device, window, hole)
+    counted, integrated = by_counter(device, window, hole), by_power(device, window, hole)
+    if counted is None or (counted[2] and integrated[1] > counted[1] < WHOLE * (window[1] - window[0])):
+        return integrated
+    return counted[:2]
 
 
 def within(window: Window, hole: float) -> float:
@@ -386,10 +398,11 @@ def within(window: Window, hole: float) -> float:
     return min(hole, max(LEAST_OF_A_WINDOW_MS, window[1] - window[0]))
 
 
-def by_counter(device: Device, window: Window, hole: float) -> tuple[float, float] | None:
-    """None where the counter is not sound."""
+def by_counter(device: Device, window: Window, hole: float) -> tuple[float, float, bool] | None:
+    """None where the counter is not sound; whether pairs were left out that are no growth."""
     energy = covered = still = 0.0
-    furthest = LONGEST_WITH_A_RANGE_MS if device.range_mj else math.inf
+    has_leapt = False
+    furthest = device.range_mj / device.most_w - LATE_MS if device.range_mj else math.inf
     hole = min(hole, furthest)
     for pair in pairs(device.counter, window):
         if pair.length > (furthest if pair.whole else hole):
@@ -397,12 +410,15 @@ def by_counter(device: Device, window: Window, hole: float) -> tuple[float, floa
         growth = pair.right[1] - pair.left[1]
         if growth < 0 and device.range_mj:
             growth += device.range_mj
+        if not 0 <= growth <= device.most_w * (pair.length + LATE_MS):
+            has_leapt = True
+            continue
         still = 0.0 if growth else still + pair.end - pair.begin
-        if growth < 0 or still > LONGEST_STANDSTILL_MS:
+        if still > LONGEST_STANDSTILL_MS:
             return None
         energy += growth / 1000 * (pair.end - pair.begin) / pair.length
         covered += pair.end - pair.begin
-    return (energy, covered) if covered > 0 else None
+    return (energy, covered, has_leapt) if energy > 0 else None
 
 
 def by_power(device: Device, window: Window, hole: float) -> tuple[float, float]:

@@ -288,6 +288,19 @@ def test_several_processes_read_what_one_reads(tmp_path: Path, monkeypatch: pyte
             assert all((columns[name] == device.columns[name]).all() for name in columns)
 
 
+def test_power_that_nothing_draws_is_not_drawn(tmp_path: Path) -> None:
+    gpu = SourceInfo(0, "gpu", Scope.ACCELERATOR, 1.0)
+    read = [
+        Sample(second * 1000, "gpu", "0", power_w=w) for second, w in enumerate((300.0, 65_535.0, 0.0, -1.0))
+    ]
+    (tmp_path / "telemetry.jsonl").write_text("".join(map(record_line, (gpu, *read))))
+    [node] = samples.read_samples([tmp_path])
+    assert [repr(float(watts)) for watts in node.devices["gpu", "0"].columns["power_w"]] == [
+        "300.0",
+        *["nan"] * 3,
+    ]
+
+
 def test_all_nodes_of_a_round_together_fill_the_memory_no_more_than_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -207,19 +207,78 @@ def test_without_a_target_that_was_met_there_is_no_energy_to_it(tmp_path: Path) 
 
 
 def test_a_counter_that_wraps_is_unwrapped_in_each_phase(tmp_path: Path) -> None:
-    wraps_at = 3_000_000  # mJ: every 30 s at 100 W
+    wraps_at = 65_536_000  # mJ: every 44 s at 1500 W
 
     def sample(second: int) -> Sample:
-        joules = (second * 100_000 + 2_950_000) % wraps_at
+        joules = (second * 1_500_000 + 65_000_000) % wraps_at
         return Sample(0, "rapl", "package-0", power_w=1.0, energy_mj=joules, energy_range_mj=wraps_at)
 
     rapl = source("rapl", Scope.PACKAGE)
     write_node(tmp_path / "h0_noderank0", [rapl], every_second(sample), events(AT_THE_END))
     result, _ = judged(tmp_path)
-    assert value(result, "energy") == pytest.approx(6500)
+    assert value(result, "energy") == pytest.approx(97_500)
     phases = only_source(result, "rapl").phases
-    assert phases[Phase.TRAIN].energy.value == pytest.approx(5500)
+    assert phases[Phase.TRAIN].energy.value == pytest.approx(82_500)
     assert "hardware energy counter" in phases[Phase.TRAIN].energy.source
+
+
+GPUS = source("gpu", Scope.ACCELERATOR)
+
+
+def gpus(watts: Callable[[int], float]) -> list[Sample]:
+    return [
+        Sample(T0 + second * S, "gpu", "0", power_w=watts(second), utilisation=0.9) for second in range(80)
+    ]
+
+
+def test_a_reading_that_no_chip_can_have_is_left_out_and_told(tmp_path: Path) -> None:
+    samples = gpus(lambda second: 65_535 if second == 40 else 300)
+    write_node(tmp_path / "h0_noderank0", [GPUS], samples, events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    assert (value(result, "energy"), value(result, "max_power")) == (pytest.approx(300 * TRAINED_S), 300)
+    assert result.figures["energy"].caveat == ""
+    assert result.notes == (
+        "h0_noderank0: gpu: readings of power left out: 1 of 80, first 65535 W of 0; "
+        "no accelerator that is on draws that",
+    )
+
+
+def test_a_machine_of_0_w_is_none_and_another_source_is_taken(tmp_path: Path) -> None:
+    samples = [*every_second(lambda second: Sample(0, "pwr", power_w=0.0)), *gpus(lambda second: 300)]
+    write_node(tmp_path / "h0_noderank0", [PWR, GPUS], samples, events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    assert value(result, "energy") == pytest.approx(300 * TRAINED_S)
+    assert result.figures["energy"].scope == "accelerator"
+    assert any("pwr: readings of power left out: 80 of 80, first 0 W" in note for note in result.notes)
+
+
+def test_chips_of_0_w_tell_no_power_and_all_else(tmp_path: Path) -> None:
+    write_node(tmp_path / "h0_noderank0", [GPUS], gpus(lambda second: 0.0), events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    assert value(result, "energy") is None and "80 of 80, first 0 W" in result.figures["energy"].source
+    assert value(result, "utilisation") == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(("beside", "is_told"), [(Scope.PACKAGE, True), (Scope.MACHINE, False)])
+def test_beside_chips_of_0_w_a_machine_has_all_of_the_power_and_packages_have_not(
+    beside: Scope, is_told: bool, tmp_path: Path
+) -> None:
+    other = every_second(lambda second: Sample(0, "other", power_w=50.0))
+    sources = [GPUS, source("other", beside)]
+    write_node(tmp_path / "h0_noderank0", sources, [*gpus(lambda second: 0.0), *other], events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    assert value(result, "energy") == pytest.approx(50 * TRAINED_S)
+    assert result.figures["energy"].caveat.startswith("not sampled: h0_noderank0: gpu: readings" * is_told)
+    assert bool(result.figures["energy"].caveat) == is_told
+
+
+def test_a_package_may_draw_nothing_between_two_readings(tmp_path: Path) -> None:
+    rapl = source("rapl", Scope.PACKAGE)
+    samples = every_second(lambda second: Sample(0, "rapl", "package-0", power_w=float(second % 2)))
+    write_node(tmp_path / "h0_noderank0", [rapl], samples, events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    assert value(result, "energy") == pytest.approx(TRAINED_S / 2)
+    assert value(result, "max_power") == 1 and not result.notes
 
 
 def test_a_meter_that_stops_for_5_s_has_a_gap_that_is_named(tmp_path: Path) -> None:

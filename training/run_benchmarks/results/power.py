@@ -158,7 +158,10 @@ def _above_idle(energy: Measurement, power: Measurement, idle: Measurement) -> M
 def silent_accelerators(telemetry: Telemetry) -> str:
     """What a reader must know also where another source has the power: it is not that of the chips; or nothing."""
     latest = {info.source: info for info in telemetry.sources if info.scope is Scope.ACCELERATOR}
-    return "; ".join(f"{info.source}: {info.reason}" for info in latest.values() if info.reason)
+    is_of_packages = best_power_source(telemetry) in telemetry.with_scope(Scope.PACKAGE)
+    without_power = telemetry.without_power if is_of_packages else {}
+    reasons = {info.source: info.reason or without_power.get(info.source) for info in latest.values()}
+    return "; ".join(f"{source}: {reason}" for source, reason in reasons.items() if reason)
 
 
 def shared_power(telemetry: Telemetry) -> str:
@@ -171,9 +174,9 @@ def shared_power(telemetry: Telemetry) -> str:
 def _why_none(telemetry: Telemetry) -> str:
     """Each source's reason, those first that would have come nearest to the whole machine."""
     reasons = {
-        (POWER_SCOPES.index(info.scope), info.source): info.reason
+        (POWER_SCOPES.index(info.scope), info.source): reason
         for info in telemetry.sources
-        if info.reason and info.scope in POWER_SCOPES
+        if (reason := info.reason or telemetry.without_power.get(info.source)) and info.scope in POWER_SCOPES
     }
     texts = [f"{key[1]}: {reasons[key]}" for key in sorted(reasons)]
     return "; ".join(filter(None, (shared_power(telemetry), *texts))) or "no power source on the node"

@@ -222,7 +222,7 @@ def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
         power,
         summary,
         (*doubt, *shared),
-        (*wrong.values(), *_gaps(summary)),
+        (*wrong.values(), *_gaps(summary), *_left_out(telemetry)),
         tuple(text for each, text in wrong.items() if of_power in each.sources),
         silent_accelerators(telemetry),
         compared,
@@ -261,6 +261,10 @@ def _gaps(node: NodeTelemetry) -> Iterator[tuple[str, str]]:
             which = f"{source} {first.device}".strip()
             since = f"from {first.start_s:.4g} s after TRAIN_START on"
             yield f"gap of {source}", f"{which} was not read for {first.seconds:.3g} s, {since}{more}"
+
+
+def _left_out(telemetry: Telemetry) -> Iterator[tuple[str, str]]:
+    return ((f"left out of {source}", f"{source}: {text}") for source, text in telemetry.left_out.items())
 
 
 def _nothing(reason: str) -> dict[str, Figure]:

@@ -10,9 +10,12 @@ with that one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from utils.figures import FULL_COVERAGE
+from utils.numbers import counted
+from utils.telemetry.plausible import PLAUSIBLE_W, clear_ms, growth_mj
 from utils.telemetry.records import Measurement, Scope, Telemetry, Window
 from utils.telemetry.series import ENERGY, POWER
 from utils.telemetry.spans import longest_ms, spans
@@ -21,8 +24,6 @@ from utils.text_files import shortened
 DEFAULT_INTERVAL_S = 1.0
 # A device that is on always draws power, and counters are updated at least every 100 ms.
 FROZEN_AFTER_MS = 5_000
-# Within a minute even the smallest range (65 kJ) cannot wrap twice at 1 kW.
-WRAP_IS_CLEAR_MS = 60_000
 MOST_NAMED, LONGEST_NAMES = 64, 300  # of a source's devices, and characters
 # From the whole machine to the least part of it.
 POWER_SCOPES = (Scope.MACHINE, Scope.ACCELERATOR, Scope.PACKAGE)
@@ -59,9 +60,9 @@ def device_energies(
     telemetry: Telemetry, windows: Sequence[Window], source: str
 ) -> Mapping[str, DeviceEnergy]:
     """What each device of the source took in these windows together, which do not overlap."""
-    hole = longest_ms(interval_ms(telemetry, source), windows)
+    hole, most_w = longest_ms(interval_ms(telemetry, source), windows), _most_w(telemetry, source)
     return {
-        device: _together([_energy(_near(series, window, hole), window, hole) for window in windows])
+        device: _together([_energy(_near(series, window, hole), window, hole, most_w) for window in windows])
         for device, series in metered_series(telemetry, source).items()
     }
 
@@ -91,9 +92,9 @@ def counted_and_integrated(
     telemetry: Telemetry, window: Window, source: str
 ) -> list[tuple[DeviceEnergy, DeviceEnergy]]:
     """The energy of each device of the source, by its counter and by its power."""
-    hole = longest_ms(interval_ms(telemetry, source), (window,))
+    hole, most_w = longest_ms(interval_ms(telemetry, source), (window,)), _most_w(telemetry, source)
     devices = metered_series(telemetry, source).values()
-    return [(_counter(each, window, hole), _integral(each, window, hole)) for each in devices]
+    return [(_counter(each, window, hole, most_w), _integral(each, window, hole)) for each in devices]
 
 
 def _together(parts: Sequence[DeviceEnergy]) -> DeviceEnergy:
@@ -147,10 +148,10 @@ def metered_series(telemetry: Telemetry, source: str) -> Mapping[str, Series]:
 def best_power_source(telemetry: Telemetry) -> str | None:
     """The source nearest to the whole machine: machine, else accelerators, else packages.
 
-    Of several one that the controller reads, for no task can write that, else the quickest.
+    Of several that have told any power one that the controller reads, for no task can write that, else the quickest.
     """
     for scope in POWER_SCOPES:
-        if sources := telemetry.with_scope(scope):
+        if sources := [name for name in telemetry.with_scope(scope) if name not in telemetry.without_power]:
             return min(
                 sources, key=lambda name: (name not in telemetry.of_controller, interval_ms(telemetry, name))
             )
@@ -181,40 +182,47 @@ def _near(series: Series, window: Window, hole_ms: float) -> Series:
     return series.between(window.start_ms, window.end_ms, hole_ms)
 
 
-def _energy(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
-    counted = _counter(series, window, hole_ms)
-    if counted.value is not None:
-        return counted
+def _energy(series: Series, window: Window, hole_ms: float, most_w: float) -> DeviceEnergy:
+    by_counter = _counter(series, window, hole_ms, most_w)
+    is_whole = by_counter.covered_ms >= FULL_COVERAGE * window.seconds * 1000
+    if by_counter.value is not None and not by_counter.reason:
+        return by_counter
     integrated = _integral(series, window, hole_ms)
+    if by_counter.value is not None and (is_whole or by_counter.covered_ms >= integrated.covered_ms):
+        return replace(by_counter, reason=f"some of the energy counter was not used: {by_counter.reason}")
     if not series.has_read(ENERGY):  # a device without a counter: nothing to explain
         return integrated
     return DeviceEnergy(
         integrated.value,
         integrated.covered_ms,
         integrated.method,
-        f"the energy counter was not used: {counted.reason}",
+        f"the energy counter was not used: {by_counter.reason}",
     )
 
 
-def _counter(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
-    """Energy by the device's counter: differences of readings, in J."""
+def _counter(series: Series, window: Window, hole_ms: float, most_w: float) -> DeviceEnergy:
+    """Energy by the device's counter: differences of readings, in J. What is no growth is left out, and told."""
     points, wraps_at = series.points(ENERGY), series.energy_range_mj
     joules = covered = unchanged_ms = 0.0
-    for span in spans(points, window, hole_ms, trusted_ms=WRAP_IS_CLEAR_MS if wraps_at else float("inf")):
-        growth = span.last - span.first
-        if growth < 0 and wraps_at:
-            growth += wraps_at
-        if growth < 0:
-            return DeviceEnergy(None, reason=f"it went back from {span.first:.0f} to {span.last:.0f} mJ")
+    leaps, first_leap = 0, ""
+    for span in spans(points, window, hole_ms, trusted_ms=clear_ms(wraps_at, most_w)):
+        growth = growth_mj(span.first, span.last, span.length_ms, wraps_at, most_w)
+        if growth is None:
+            leaps += 1
+            first_leap = first_leap or f"from {span.first:.0f} to {span.last:.0f} mJ"
+            continue
         unchanged_ms = 0.0 if growth else unchanged_ms + span.inside_ms
         if unchanged_ms > FROZEN_AFTER_MS:
             still_s = unchanged_ms / 1000
             return DeviceEnergy(None, reason=f"it stood still at {span.last:.0f} mJ for {still_s:.1f} s")
         joules += growth / 1000 * span.inside_ms / span.length_ms
         covered += span.inside_ms
-    if not covered:
-        return DeviceEnergy(None, reason=_why_empty(series, ENERGY))
-    return DeviceEnergy(joules, covered, COUNTER)
+    leapt = f"it was reset or misread {counted(leaps, 'time')}, first {first_leap}" if leaps else ""
+    if not joules:
+        return DeviceEnergy(
+            None, reason=leapt or ("it stood still" if covered else _why_empty(series, ENERGY))
+        )
+    return DeviceEnergy(joules, covered, COUNTER, leapt)
 
 
 def _integral(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
@@ -236,6 +244,11 @@ def interval_ms(telemetry: Telemetry, source: str) -> float:
     """How often the source is to be read."""
     info = telemetry.info(source)
     return (info.interval_s if info else DEFAULT_INTERVAL_S) * 1000
+
+
+def _most_w(telemetry: Telemetry, source: str) -> float:
+    info = telemetry.info(source)
+    return PLAUSIBLE_W[info.scope if info else Scope.MACHINE][1]
 
 
 def _label(source: str, device: str) -> str:
