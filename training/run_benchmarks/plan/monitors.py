@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
 
 from run_benchmarks.plan.problems import UnfitError
 from utils.monitors.registry import LEAST_INTERVAL_S, SOURCES
@@ -44,6 +46,16 @@ def check_choice(choice: Any) -> Any:
         remedy = f"write False, or its interval in seconds, up to {LONGEST_INTERVAL_S:g}, {EXAMPLE}"
         raise UnfitError("is no interval", remedy)
     return choice
+
+
+# Source -> False where it is not sampled, or its interval in seconds where that is not MONITOR_INTERVAL.
+Monitors = Annotated[
+    dict[
+        Annotated[str, BeforeValidator(check_source)],
+        Annotated[Literal[False] | float, BeforeValidator(check_choice)],
+    ],
+    BeforeValidator(check_monitors),
+]
 
 
 def intervals_of(monitors: Mapping[str, Literal[False] | float], default_s: float) -> dict[str, float]:
