@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -152,7 +152,8 @@ async def remove_run(
     """
     if cluster.kubernetes:
         left = (await _pods(cluster.kubernetes)).get(uid, Leftovers())
-        await KubernetesHosts(cluster.kubernetes, uid).close()
+        # the job that the settings name may be another run's by now
+        await KubernetesHosts(replace(cluster.kubernetes, job=""), uid).close()
         return {cluster.scheduler: Removed(tuple(unit.name for unit in left.units))}
     runtime, paths = open_runtime(run), host_paths(run, RunId(uid.partition("-")[0], uid, ""), "")
     folder = _results_of(uid, run.log_path)
