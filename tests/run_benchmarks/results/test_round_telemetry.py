@@ -250,7 +250,7 @@ def test_a_chip_that_was_read_far_beyond_its_power_limit_is_named(
 ) -> None:
     for rank in range(2):
         folder = tmp_path / f"h{rank}_noderank{rank}"
-        write_node(folder, [GPUS], gpus(lambda second: 330), events(AT_THE_END))
+        write_node(folder, [GPUS], gpus(lambda second: 330), events(AT_THE_END) if rank == 0 else [])
         inventory = Inventory(HostInventory(accelerators=({"power_limit_w": limit},)), Software())
         (folder / INVENTORY_FILE).write_text(json.dumps(asdict(inventory)))
     result, _ = judged(tmp_path, "h0", "h1")
