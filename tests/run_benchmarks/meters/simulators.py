@@ -26,10 +26,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from run_benchmarks.meters import open_meter
+from run_benchmarks.plan.meters import Meter
 from tests.ports import free_port
 
 USER, PASSWORD = "reader", "Wj7-BMC-secret"
 WATTS_PER_COUNT = 4  # of the simulated sensors, whose raw readings have eight bits
+Resources = dict[str, dict[str, Any]]  # by their paths below /redfish/v1
 STATIC = Path(sys.executable).with_name("sushy-static")
 
 
@@ -168,6 +171,15 @@ def redfish_bmc(folder: Path, resources: Mapping[str, Mapping[str, Any]]) -> Ite
     with running(list(map(str, argv)), folder):
         _wait(lambda: _listens(bmc.port), folder)
         yield bmc
+
+
+@contextmanager
+def reading(folder: Path, resources: Mapping[str, Any], **options: Any) -> Iterator[Any]:
+    """What reads a BMC with these resources, and the BMC."""
+    with redfish_bmc(folder / "bmc", resources) as bmc:
+        source = open_meter(Meter("redfish", "127.0.0.1", bmc.port, ca_file=bmc.ca_file, **options))
+        yield source, bmc
+        source.close()
 
 
 def self_signed(folder: Path, name: str = "127.0.0.1") -> tuple[Path, Path]:
