@@ -205,6 +205,13 @@ def test_boards_alone_are_no_machine_until_one_is_named(tmp_path: Path) -> None:
         assert open_meter(replace(source.meter, chassis="HGX_0")).read() == 3000
 
 
+def test_a_board_is_named_where_the_box_has_no_power_at_all(tmp_path: Path) -> None:
+    resources = two_chassis("HGX_0") | {"Chassis/Box/Power": {"PowerControl": []}}
+    with reading(tmp_path, resources) as (source, _):
+        with pytest.raises(FlagPerfError, match=r"no power: Box \(but for what is a part of it: HGX_0\)"):
+            source.read()
+
+
 def test_a_sled_that_holds_the_system_is_the_machine_and_not_its_enclosure(tmp_path: Path) -> None:
     links = {"ComputerSystems": [link("Systems/1")], "ContainedBy": link("Chassis/Box")}
     with reading(tmp_path, two_chassis("Sled", Links=links)) as (source, _):

@@ -89,9 +89,10 @@ class RedfishMeter(MeterSource):
         candidates = self._candidates(every)
         ways = {name: its_ways for name, each in candidates.items() if (its_ways := self._ways_of(each))}
         if not ways:
-            raise FlagPerfError(
-                f"{self.meter.where} tells no power: {listed([*candidates])}", remedy=NO_POWER
-            )
+            parts = [name for name in every if name not in candidates]
+            but_parts = f" (but for what is a part of it: {listed(parts)})" if parts else ""
+            message = f"{self.meter.where} tells no power: {listed([*candidates])}{but_parts}"
+            raise FlagPerfError(message, remedy=NO_POWER)
         if len(ways) > 1:  # also where just one of them has a reading now: the other may be the machine
             message = f"{self.meter.where} has several chassis that tell a power: {listed([*ways])}"
             raise FlagPerfError(message, remedy=NAME_CHASSIS)
