@@ -207,9 +207,9 @@ def test_boards_alone_are_no_machine_until_one_is_named(tmp_path: Path) -> None:
 
 def test_a_board_is_named_where_the_box_has_no_power_at_all(tmp_path: Path) -> None:
     resources = two_chassis("HGX_0") | {"Chassis/Box/Power": {"PowerControl": []}}
-    with reading(tmp_path, resources) as (source, _):
-        with pytest.raises(FlagPerfError, match=r"no power: Box \(but for what is a part of it: HGX_0\)"):
-            source.read()
+    why = r"no power: Box \(but for what is a part of it: HGX_0\)"
+    with reading(tmp_path, resources) as (source, _), pytest.raises(FlagPerfError, match=why):
+        source.read()
 
 
 def test_a_sled_that_holds_the_system_is_the_machine_and_not_its_enclosure(tmp_path: Path) -> None:
