@@ -17,8 +17,10 @@ from tests.audit.clocks import Clock, on_the_time_line
 SCOPES = ("machine", "accelerator", "cpu package")
 SHARED = "shared chassis"
 LEAST_COVERAGE, LEAST_COVERAGE_FOR_SAMPLES = 0.5, 0.99
-INTERVALS_OF_A_HOLE = 5
-LONGEST_WITH_A_RANGE_MS = 60_000.0
+INTERVALS_OF_A_HOLE, LEAST_HOLE_MS, LEAST_OF_A_WINDOW_MS = 2.5, 5_000.0, 3_000.0
+MOST_W = {"machine": 1e6, "shared chassis": 1e6, "accelerator": 30_000.0, "cpu package": 2_000.0}
+LATE_MS = 1000.0
+WHOLE = 0.99
 LONGEST_STANDSTILL_MS = 5_000.0
 LEAST_IDLE_MS = 2_000.0
 LONGEST_TEXT = 4_000
@@ -77,6 +79,7 @@ class Device:
     counter: list[tuple[float, float]] = field(default_factory=list)
     range_mj: Value = None
     power_on: str | None = None
+    most_w: float = math.inf
 
     @property
     def is_read(self) -> bool:
@@ -173,7 +176,11 @@ def node_of(
         ranks_start = on_the_time_line(ranks_start, rank, clocks)
     sources = {record["source"]: record for record in records if record["kind"] == "source"}
     working = [
-        source for source in sources.values() if not source.get("reason") and source.get("scope") in SCOPES
+        source
+        for source in sources.values()
+        if not source.get("reason")
+        and source.get("scope") in SCOPES
+        and any(device.is_read for device in devices_of(records, source["source"], source["scope"]))
     ]
     if not working:
         return None
@@ -187,8 +194,8 @@ def node_of(
             each["source"],
         ),
     )
-    hole = INTERVALS_OF_A_HOLE * source["interval_s"] * 1000
-    devices = devices_of(records, source["source"])
+    hole = max(LEAST_HOLE_MS, INTERVALS_OF_A_HOLE * source["interval_s"] * 1000)
+    devices = devices_of(records, source["source"], source["scope"])
     node = Node(source["scope"])
     node.max_power, node.max_coverage = largest(devices, window, hole)
     node.energy, node.avg_power, node.coverage = energy_and_power(devices, window, hole)
@@ -205,12 +212,15 @@ def node_of(
         and node.energy
         and node.avg_power
     ):
-        node.energy_above_idle = node.energy - node.idle_power * node.energy / node.avg_power
+        idle_joules = node.idle_power * node.energy / node.avg_power
+        is_rounding = abs(node.energy - idle_joules) <= 1e-9 * max(node.energy, idle_joules)
+        node.energy_above_idle = 0.0 if is_rounding else node.energy - idle_joules
     return node
 
 
 def energy_and_power(devices: list[Device], window: Window, hole: float) -> tuple[Value, Value, float]:
     """J, W and the part of the window that was covered, of all devices together."""
+    hole = within(window, hole)
     measured = [energy_of(device, window, hole) for device in devices]
     if not measured or not all(covered > 0 for _, covered in measured):
         return None, None, 0.0
@@ -254,7 +264,8 @@ def of_node(records: list[dict[str, Any]], window: Window, figure: str) -> tuple
                     readings[each.get("device", "")] += reading_of(figure, each)
         read = [values for values in readings.values() if values]
         if read:
-            expected = (window[1] - window[0]) / (source["interval_s"] * 1000)
+            intervals = (window[1] - window[0]) / (source["interval_s"] * 1000)
+            expected = max(1, math.floor(intervals - 0.5))
             covered = min(min(1.0, len(values) / expected) for values in read)
             return of_several(figure, [of_several(figure, values) for values in read]), covered
     return None
@@ -337,7 +348,7 @@ def is_of(kind: str, value: object) -> bool:
     return (kind == "reading" and value is None) or number(value) is not None
 
 
-def devices_of(records: list[dict[str, Any]], source: str) -> list[Device]:
+def devices_of(records: list[dict[str, Any]], source: str, scope: str) -> list[Device]:
     """The devices of one source that are not carried by another, with their readings in order of time."""
     devices: dict[str, Device] = defaultdict(Device)
     of_source = [each for each in records if each["kind"] != "source" and each["source"] == source]
@@ -345,7 +356,9 @@ def devices_of(records: list[dict[str, Any]], source: str) -> list[Device]:
     for sample in sorted(samples, key=lambda each: int(each["time_ms"])):
         device, time = devices[sample.get("device", "")], float(sample["time_ms"])
         power, counter = sample.get("power_w"), sample.get("energy_mj")
-        device.power += [] if power is None or power < 0 else [(time, power)]
+        device.most_w = MOST_W[scope]
+        least = 0.0 if scope == "cpu package" else 0.001
+        device.power += [(time, power)] if power is not None and least <= power <= device.most_w else []
         device.counter += [] if counter is None or counter < 0 else [(time, counter)]
         device.range_mj = sample.get("energy_range_mj") or device.range_mj
         device.power_on = device.power_on if sample.get("power_on") is None else sample["power_on"]
@@ -374,13 +387,22 @@ def pairs(readings: list[tuple[float, float]], window: Window) -> list[Pair]:
 
 def energy_of(device: Device, window: Window, hole: float) -> tuple[float, float]:
     """Energy in J and the time in ms in which it was measured; 0 for nothing."""
-    return by_counter(device, window, hole) or by_power(device, window, hole)
+    counted, integrated = by_counter(device, window, hole), by_power(device, window, hole)
+    if counted is None or (counted[2] and integrated[1] > counted[1] < WHOLE * (window[1] - window[0])):
+        return integrated
+    return counted[:2]
 
 
-def by_counter(device: Device, window: Window, hole: float) -> tuple[float, float] | None:
-    """None where the counter is not sound."""
+def within(window: Window, hole: float) -> float:
+    """How far apart two readings may be that tell of the window."""
+    return min(hole, max(LEAST_OF_A_WINDOW_MS, window[1] - window[0]))
+
+
+def by_counter(device: Device, window: Window, hole: float) -> tuple[float, float, bool] | None:
+    """None where the counter is not sound; whether pairs were left out that are no growth."""
     energy = covered = still = 0.0
-    furthest = LONGEST_WITH_A_RANGE_MS if device.range_mj else math.inf
+    has_leapt = False
+    furthest = device.range_mj / device.most_w - LATE_MS if device.range_mj else math.inf
     hole = min(hole, furthest)
     for pair in pairs(device.counter, window):
         if pair.length > (furthest if pair.whole else hole):
@@ -388,12 +410,15 @@ def by_counter(device: Device, window: Window, hole: float) -> tuple[float, floa
         growth = pair.right[1] - pair.left[1]
         if growth < 0 and device.range_mj:
             growth += device.range_mj
+        if not 0 <= growth <= device.most_w * (pair.length + LATE_MS):
+            has_leapt = True
+            continue
         still = 0.0 if growth else still + pair.end - pair.begin
-        if growth < 0 or still > LONGEST_STANDSTILL_MS:
+        if still > LONGEST_STANDSTILL_MS:
             return None
         energy += growth / 1000 * (pair.end - pair.begin) / pair.length
         covered += pair.end - pair.begin
-    return (energy, covered) if covered > 0 else None
+    return (energy, covered, has_leapt) if energy > 0 else None
 
 
 def by_power(device: Device, window: Window, hole: float) -> tuple[float, float]:
@@ -412,6 +437,10 @@ def largest(devices: list[Device], window: Window, hole: float) -> tuple[Value, 
         return None, 0.0
     together = sorted(set.intersection(*(set(each) for each in by_time)))
     sums = [math.fsum(each[time] for each in by_time) for time in together if window[0] <= time <= window[1]]
-    gaps = [pair for pair in pairs([(time, 0.0) for time in together], window) if pair.length <= hole]
+    gaps = [
+        pair
+        for pair in pairs([(time, 0.0) for time in together], window)
+        if pair.length <= within(window, hole)
+    ]
     covered = math.fsum(pair.end - pair.begin for pair in gaps)
     return max(sums, default=None), covered / (window[1] - window[0])

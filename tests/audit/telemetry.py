@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 WINDOW_MS = 100_000
-RANGE_MJ = 1_000_000
+RANGE_MJ = 65_536_000  # of a processor package of some kinds
 Record = dict[str, Any]
 Scenario = list[list[Record]]  # by node
 
@@ -155,11 +155,18 @@ def standing(begin: int, end: int, times: list[int]) -> list[Record]:
     return [RAPL, *(sample("rapl", time, energy_mj=counts[time], power_w=9.0) for time in times)]
 
 
+def bmc_every(interval: int, times: list[int]) -> list[Record]:
+    """The machine's power, to be read once in `interval` ms."""
+    return [source("ipmi", "machine", interval / 1000), *(sample("ipmi", t, power_w=watts(t)) for t in times)]
+
+
 RAPL = source("rapl", "cpu package")
 SCENARIOS: dict[str, Scenario] = {
     "power only": [metered(every(700))],
-    "a counter that wraps": [[RAPL, *counted(every(), 23)]],
-    "a counter that wraps, on two packages": [[RAPL, *counted(every(), 23), *counted(every(900), 7, device="1")]],
+    "a counter that wraps": [[RAPL, *counted(every(), 1500)]],
+    "a counter that wraps, on two packages": [
+        [RAPL, *counted(every(), 1500), *counted(every(900), 700, device="1")]
+    ],
     "a counter that begins anew and has no range": [
         [RAPL, *counted(every(end=50_000), 9, None), *counted(every(begin=50_500), 2, None)]
     ],
@@ -167,9 +174,29 @@ SCENARIOS: dict[str, Scenario] = {
         [RAPL, *(counted(every(end=40_000), 9, None) + counted(every(begin=41_000), 2, None))]
         + [sample("rapl", time, power_w=watts(time)) for time in every(1300)]
     ],
-    "a counter through a hole of 59 s": [[RAPL, *counted(without(every(), 20_000, 79_000), 5)]],
-    "a counter through a hole of 60 s": [[RAPL, *counted(without(every(), 20_000, 80_000), 5)]],
-    "a counter through a hole of 61 s": [[RAPL, *counted(without(every(), 20_000, 81_000), 5)]],
+    "a counter through a hole of 31 s": [[RAPL, *counted(without(every(), 20_000, 51_000), 1900)]],
+    "a counter through a hole of 32 s": [[RAPL, *counted(without(every(), 20_000, 52_000), 1900)]],
+    "a counter that is set back once": [[RAPL, *counted(every(end=50_000), 9), *counted(every(begin=51_000), 8)]],
+    "it is set back, and power covers more": [
+        [RAPL, *counted(every(end=50_000), 9), *counted(every(begin=53_000), 8)]
+        + [sample("rapl", time, power_w=watts(time)) for time in every(1300)]
+    ],
+    "it is set back, and power covers less": [
+        [RAPL, *counted(every(end=50_000), 9), *counted(every(begin=53_000), 8)]
+        + [sample("rapl", time, power_w=watts(time)) for time in every(end=90_000)]
+    ],
+    "a counter that leaps": [[RAPL, *counted(every(end=50_000), 9, None), *counted(every(begin=51_000), 500, None)]],
+    "a counter that never moves, for 4 s": [[RAPL, *counted(every(1000, -1000, 3000), 0, None)]],
+    "power that nothing draws": [
+        [*accelerators(every()), sample("acme", 5500, "d1", power_w=65_535.0), sample("acme", 6500, "d1", power_w=0.0)]
+    ],
+    "packages without load": [[RAPL, *(sample("rapl", t, power_w=0.0 if t < 50_000 else 2000.5) for t in every())]],
+    "a machine of 0 W beside its chips": [
+        [source("pwr", "machine"), *(sample("pwr", t, power_w=0.0) for t in every()), *accelerators(every())]
+    ],
+    "chips of 0 W beside their processors": [
+        [source("acme", "accelerator"), *(sample("acme", t, power_w=0.0) for t in every()), RAPL, *counted(every(), 3)]
+    ],
     "a counter without a range through a hole of 80 s": [[RAPL, *counted(without(every(), 10_000, 90_000), 5, None)]],
     "a counter's hole over the edge": [[RAPL, *counted(without(every(), -2_000, 8_000), 5)]],
     "a counter that stands still for 4 s": [standing(30_000, 34_000, every())],
@@ -200,8 +227,12 @@ SCENARIOS: dict[str, Scenario] = {
     "98.9 %": [metered(every(100, begin=500, end=99_400))],
     "half": [metered(every(begin=25_000, end=75_000))],
     "less than half": [metered(every(begin=25_000, end=74_000))],
-    "a hole of 5 intervals": [metered(without(every(), 30_000, 35_000))],
+    "a hole of 5 s": [metered(without(every(), 30_000, 35_000))],
     "a hole of more": [metered(without(every(), 30_000, 35_000 + 1000))],
+    "a slow meter that misses one": [bmc_every(10_000, without(every(10_000), 40_000, 60_000))],
+    "a slow meter that misses two": [bmc_every(10_000, without(every(10_000), 40_000, 70_000))],
+    "a meter that is read around the training alone": [bmc_every(3_600_000, [-9_000, 109_000])],
+    "a meter that is read once while training": [bmc_every(3_600_000, [-300_000, 50_000, 400_000])],
     "samples out of order, and two at one time": [
         [*metered(every())[::-1], sample("pwr", 5000, power_w=999.0), sample("pwr", 9000, power_w=55.0)]
     ],
@@ -264,13 +295,13 @@ def _node_by_chance(chance: random.Random) -> list[Record]:
         missing, still, range_mj = (
             chance.choice((0, 0, 0.05, 0.3)),
             chance.choice((0, 0, 0.5, 0.9)),
-            3_000_000,
+            300_000_000,
         )
         kinds = chance.choice((("power_w",), ("energy_mj",), ("power_w", "energy_mj")))
         more = {"energy_range_mj": range_mj} if chance.random() < 0.6 else {}
         counter = chance.randrange(range_mj)
         for time in times:
-            counter += 0 if chance.random() < still else chance.randrange(interval * 100)
+            counter += 0 if chance.random() < still else chance.randrange(interval * 20_000)
             counter = counter % range_mj if more else counter
             values = {"power_w": chance.uniform(1, 400), "energy_mj": counter}
             read = {

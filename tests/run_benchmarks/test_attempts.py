@@ -124,6 +124,13 @@ def test_a_spare_takes_a_place_in_its_own_vendors_cases_alone(tmp_path: Path) ->
         assert attempts.on_present_hosts(session, others).hosts == (FIRST, SECOND)
 
 
+def test_a_spare_in_a_place_that_this_case_has_not_is_taken(tmp_path: Path) -> None:
+    """It stood in two places of a larger case after it, which ran two nodes on one machine."""
+    session = make_session(tmp_path, Broken({SECOND: lost(SECOND)}), cluster_conf=SPARES)
+    session.replaced["", "192.0.2.9"] = SPARE
+    assert run(session).hosts == (FIRST, OTHER)
+
+
 def test_nothing_is_made_before_all_hosts_have_forgotten_the_earlier_attempt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from utils.numbers import digits_apart, rate, shown
+from utils.numbers import difference, digits_apart, rate, shown
 
 
 @pytest.mark.parametrize(("count", "seconds"), [(None, 1.0), (1, None), (1, 0.0), (1, -1.0)])
@@ -44,3 +44,11 @@ def test_as_many_digits_as_tell_values_apart(values: list[float], digits: int) -
 
 def test_as_many_digits_as_a_figure_wants() -> None:
     assert (shown(0.71149, 4), shown(1, 4), shown(0.99996, 4)) == ("0.7115", "1", "1.000")
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "left"),
+    [(6500.0, 6500.000000000007, 0.0), (6500.0, 6499.99, 0.01), (0.0, 0.0, 0.0), (5.0, 7.0, -2.0)],
+)
+def test_a_difference_below_the_rounding_of_its_terms_is_none(whole: float, part: float, left: float) -> None:
+    assert difference(whole, part) == pytest.approx(left, rel=1e-6, abs=0)

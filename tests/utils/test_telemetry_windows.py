@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 
 from utils.telemetry.records import Measurement, Sample, Scope, SourceInfo, Telemetry, Window
-from utils.telemetry.windows import average_power, best_power_source, described, energy_over, max_power
+from utils.telemetry.windows import (
+    average_power,
+    best_power_source,
+    described,
+    device_energies,
+    energy_and_power,
+    energy_over,
+    max_power,
+)
 
 GPU = SourceInfo(0, "gpu", Scope.ACCELERATOR, 1.0, "a card")
 
@@ -63,6 +71,46 @@ def test_a_hole_at_the_windows_edge_is_not_divided() -> None:
     assert (energy.value, energy.coverage) == pytest.approx((200, 2 / 12))
 
 
+@pytest.mark.parametrize(
+    ("interval_s", "times_s", "coverage"),
+    [
+        (3600, (-6, 92), 0.0),  # both outside: no part of what lies between is known to be the training's
+        (3600, (-3000, 45, 3000), 0.0),
+        (60, (-30, 30, 90), 1.0),
+        (60, (-10, 50, 110), 1.0),
+        (60, (-200, 90), 0.0),
+        (5, (-5, 0, 5, 10, 20, *range(25, 95, 5)), 1.0),  # one is missing, and the next comes in time
+        (5, (-5, 0, 5, 10, 25, *range(30, 95, 5)), 75 / 90),
+        (1, (*range(31), *range(35, 92)), 1.0),
+        (1, (*range(31), *range(36, 92)), 84 / 90),
+        (0.1, [t / 10 for t in range(-5, 905) if not 300 < t < 360], 84 / 90),
+    ],
+)
+@pytest.mark.parametrize("value", ["power_w", "energy_mj"])
+def test_what_lies_between_readings_is_known_where_interval_and_window_allow(
+    interval_s: float, times_s: Sequence[float], coverage: float, value: str
+) -> None:
+    window = Window(0, 90_000)
+    readings = [Sample(int(at * 1000), "gpu", **{value: 1e9 + at * 1e5}) for at in times_s]
+    telemetry = telemetry_of(readings, replace(GPU, interval_s=interval_s))
+    if value == "energy_mj" and coverage > 0.5:
+        coverage = 1.0  # a counter counts on
+    energy = energy_over(telemetry, window, "gpu")
+    assert energy.coverage == pytest.approx(coverage)
+    assert (energy.value is None) == (coverage == 0)
+    if coverage == 0:
+        assert "near enough to each other" in energy.reason
+
+
+def test_an_evaluation_between_two_readings_of_a_slow_meter_is_not_known() -> None:
+    samples = [Sample(at, "gpu", power_w=100.0 + at) for at in range(0, 30_000, 5_000)]
+    bmc = telemetry_of(samples, replace(GPU, interval_s=5))
+    assert energy_over(bmc, Window(11_000, 12_000), "gpu").value is None
+    several = tuple(Window(start, start + 1_000) for start in range(1_000, 25_000, 4_000))
+    energy, _ = energy_and_power(bmc, several, "gpu", device_energies(bmc, several, "gpu"))
+    assert energy.coverage == 1.0, "of many together it tells as much as of the time between them"
+
+
 def test_a_counter_that_wraps_is_unwrapped() -> None:
     wraps_at = 262_144_000.0  # mJ, RAPL's usual range
     samples = every_second(
@@ -102,11 +150,56 @@ def test_a_counter_that_is_read_twice_before_it_moves_is_not_frozen() -> None:
     assert energy.value == pytest.approx(800) and not energy.reason
 
 
-def test_a_counter_that_goes_back_is_not_used() -> None:
-    # A driver that is reloaded starts its counter again at 0.
-    samples = every_second(11, lambda n: Sample(0, "gpu", energy_mj=(n - 5 if n > 5 else n + 50) * 1000))
+RESET = "was reset or misread 1 time, first from 55000 to 1000 mJ"
+
+
+def after_a_reset(number: int) -> Sample:
+    """A driver that is reloaded starts its counter again at 0."""
+    return Sample(0, "gpu", energy_mj=(number - 5 if number > 5 else number + 50) * 1000)
+
+
+def test_a_counter_that_is_reset_has_a_gap_there_and_the_reader_is_told() -> None:
+    energy = energy_over(telemetry_of(every_second(11, after_a_reset)), Window(0, 10_000), "gpu")
+    assert (energy.value, energy.coverage) == pytest.approx((9, 0.9))
+    assert energy.reason.endswith(f"some of the energy counter was not used: it {RESET}")
+
+
+def test_of_a_counter_that_was_reset_power_fills_a_short_window() -> None:
+    samples = every_second(11, lambda n: replace(after_a_reset(n), power_w=1.5))
     energy = energy_over(telemetry_of(samples), Window(0, 10_000), "gpu")
-    assert energy.value is None and "went back from 55000 to 1000 mJ" in energy.reason
+    assert (energy.value, energy.coverage) == pytest.approx((15, 1.0))
+    assert energy.reason.endswith(f"the energy counter was not used: it {RESET}")
+
+
+def test_of_a_counter_that_was_reset_a_long_window_keeps_the_rest() -> None:
+    samples = every_second(201, lambda n: replace(after_a_reset(n), power_w=1.5))
+    energy = energy_over(telemetry_of(samples), Window(0, 200_000), "gpu")
+    assert (energy.value, energy.coverage) == pytest.approx((199, 0.995))
+
+
+@pytest.mark.parametrize("last", [59_999_999, 0, 2_000_000_000], ids=["1 mJ back", "reset", "a leap"])
+def test_what_no_package_can_draw_is_neither_a_wrap_nor_a_growth(last: float) -> None:
+    """RAPL's usual range is 262 kJ: in a second that would be 262 kW."""
+    rapl = replace(GPU, source="rapl", scope=Scope.PACKAGE)
+    readings = [59_600_000, 59_800_000, 60_000_000, last, last + 200_000, last + 400_000]
+    samples = every_second(
+        6, lambda n: Sample(0, "rapl", energy_mj=readings[n], energy_range_mj=262_143_328.85)
+    )
+    energy = energy_over(telemetry_of(samples, rapl), Window(0, 5_000), "rapl")
+    assert (energy.value, energy.coverage) == pytest.approx((800, 0.8))
+
+
+def test_two_readings_a_moment_apart_may_hold_what_came_late() -> None:
+    """The last tick may follow the one before at once, and a counter is updated ten times a second."""
+    samples = [Sample(t, "gpu", energy_mj=mj) for t, mj in ((0, 0.0), (1_000, 500_000), (1_001, 570_000))]
+    energy = energy_over(telemetry_of(samples), Window(0, 1_001), "gpu")
+    assert (energy.value, energy.coverage) == pytest.approx((570, 1.0)) and not energy.reason
+
+
+def test_a_counter_that_never_moves_is_not_used() -> None:
+    samples = every_second(4, lambda n: Sample(0, "gpu", energy_mj=5, power_w=300))
+    energy = energy_over(telemetry_of(samples), Window(0, 3_000), "gpu")
+    assert energy.value == pytest.approx(900) and energy.reason.endswith("it stood still")
 
 
 def test_power_is_integrated_by_the_trapezoid_rule() -> None:

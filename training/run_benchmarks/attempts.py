@@ -163,7 +163,8 @@ async def prepare_hosts(session: Session, case: CasePlan, result: RoundResult) -
     if failure is None:
         return "on the same hosts"
     group = _group_of(session, case)
-    taken = (*hosts, *_places_taken(session, group))
+    places = _places_taken(session, group)
+    taken = (*hosts, *places, *places.values())  # a larger case may have a place that this one has not
     spare = next((each for each in session.plan.cluster.spares_of(group) if each not in taken), None)
     if failure.failure_class.fault is Fault.HOST and failure.host in hosts and spare:
         session.replaced[group, failure.host] = spare

@@ -158,7 +158,6 @@ async def remove_run(
     folder = _results_of(uid, run.log_path)
 
     async def remove(transport: Transport) -> Removed:
-        builds = await end_builds(transport, paths.work, uid)
         removed = await runtime.remove_all(transport, uid, grace_s=5)
         await checked(transport, left_folders_argv(paths.work, uid), timeout=QUICK_S)
         if folder:
@@ -166,7 +165,8 @@ async def remove_run(
             spares = [f"{paths.logs}/{name}" for name in names]
             await checked(transport, remove_argv(paths, spares), timeout=REMOVING_S)
         runs = await _folders(transport, paths.work, "runs")
-        return Removed(builds + removed, paths.run if paths.run in runs else "")
+        removed += await end_builds(transport, paths.work, uid)
+        return Removed(removed, paths.run if paths.run in runs else "")
 
     if cluster.slurm and not cluster.slurm.inside:
         return await _remove_by_slurm(cluster.slurm, uid, folder, remove)

@@ -1,13 +1,18 @@
-"""Other runs on a round's hosts: looked for while it trains and when it ends, for what they did is in its figures."""
+"""What runs on a round's hosts beside its task: looked for while it trains and when it ends.
+
+What other runs did is in its figures; what its monitor did not see is missing in them.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from run_benchmarks.host_log import log_of_host
 from run_benchmarks.hosts.base import Host
+from run_benchmarks.names import unit_name
 from run_benchmarks.round_state import RoundState
+from run_benchmarks.runtimes.base import UnitState
 from run_benchmarks.session import Session, in_time
 from run_benchmarks.stages.checks import named, runs_of
 from utils.errors import FlagPerfError
@@ -33,7 +38,7 @@ async def look_for_neighbours(session: Session, state: RoundState, hosts: Iterab
 
 
 async def _look(session: Session, state: RoundState, host: Host) -> None:
-    """Remember whose units run on a host now, beside this run's. One that does not answer costs the round nothing."""
+    """Remember whose units run on a host now, and that its monitor does not: one that does not answer costs nothing."""
     try:
         units = await in_time(session.runtime.list_units(host.transport), ANSWER_S)
     except (FlagPerfError, asyncio.TimeoutError) as error:
@@ -42,6 +47,7 @@ async def _look(session: Session, state: RoundState, host: Host) -> None:
             log_of_host("WARNING", host.name, f"whether another run uses it is not known: {why}")
         state.unlisted.add(host.name)
         return
+    await _note_failed_monitor(session, state, host, units)
     runs = {run for run in runs_of(unit for unit in units if unit.running) if run != session.run.uid}
     if runs:
         seen = state.neighbours.setdefault(host.name, set())
@@ -50,6 +56,26 @@ async def _look(session: Session, state: RoundState, host: Host) -> None:
         if new:  # a controller that takes the round up would not know of those that have gone by then
             of_round = {"case": state.case.settings.name, "round": state.number}
             session.journal.write("neighbours", **of_round, host=host.name, runs=new)
+
+
+async def _note_failed_monitor(
+    session: Session, state: RoundState, host: Host, units: Sequence[UnitState]
+) -> None:
+    """Say that the round's monitor failed on a host. One that has nothing to sample ends at once, and well."""
+    own = {unit_name(session.run, node, "monitor") for node in state.nodes if node.host == host.name}
+    for unit in units:
+        if unit.name not in own or unit.running:
+            continue
+        try:
+            code = await in_time(session.runtime.wait(host.transport, unit.name), ANSWER_S)
+        except (FlagPerfError, asyncio.TimeoutError):
+            continue  # the next look asks again
+        note = (
+            f"{host.name}: its monitor ended before the round did, with exit code {code}: what it would have sampled "
+            "since is in no figure"
+        )
+        if code and note not in state.notes:
+            state.warn(note)
 
 
 def notes_on_neighbours(state: RoundState) -> list[str]:

@@ -33,8 +33,9 @@ async def granted(allocator: Allocator, case: CasePlan, held: AsyncExitStack) ->
         if error.end:
             raise TakenAway(Stage.ACQUIRE, error.end) from error
         raise StageFailed(failure_on(error.where, Stage.ACQUIRE, error)) from error
-    if len(allocation.hosts) != case.settings.nnodes:
-        message = f"hosts granted: {len(allocation.hosts)}, nodes of the case: {case.settings.nnodes}"
+    names = {host.name for host in allocation.hosts}
+    if not len(names) == len(allocation.hosts) == case.settings.nnodes:
+        message = f"hosts granted: {len(names)}, nodes of the case: {case.settings.nnodes}"
         raise StageFailed(failure_on("", Stage.ACQUIRE, AllocationError(message)))
     return allocation
 

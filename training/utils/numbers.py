@@ -54,6 +54,11 @@ def rate(count: float | None, seconds: float | None) -> float | None:
     return count / seconds
 
 
+def difference(whole: float, part: float) -> float:
+    """`whole` - `part`; 0 where both are alike in MOST_DIGITS digits: what is left of such sums is their rounding."""
+    return 0.0 if math.isclose(whole, part, rel_tol=10**-MOST_DIGITS) else whole - part
+
+
 def counted(count: int, noun: str, plural: str = "") -> str:
     """`1 host`, `2 hosts`; `plural` where it is not the noun with an s."""
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"

@@ -136,7 +136,7 @@ def test_sides_that_do_not_vary_differ_or_do_not() -> None:
 def test_values_far_apart_have_an_interval_of_numbers() -> None:
     ratio = ratio_of([1e-99, 1e99, 1.0], [1e99, 1e-99, 1.0])
     assert ratio.interval and all(map(math.isfinite, ratio.interval))
-    for base, other in ((1e-300, 9e99), (9e99, 1e-300), (1.0, math.inf)):
+    for base, other in ((1e-300, 9e99), (9e99, 1e-300), (1.0, math.inf), (3.638e-12, 7162.0)):
         too_far = ratio_of([base] * 3, [other] * 3)
         assert too_far.value is None and too_far.reason == "the values lie too far apart for a ratio"
 

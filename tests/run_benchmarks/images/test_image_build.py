@@ -6,6 +6,8 @@ import asyncio
 import configparser
 import json
 import secrets
+import signal
+import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 
 from run_benchmarks.images.build import KEPT_OUTPUT_BYTES, layer_argvs, run_logged
 from run_benchmarks.images.pip_handover import PIP_FOLDER, pip_conf, pip_mounts
-from run_benchmarks.images.unfinished import BUILD, end_builds, unfinished_builds
+from run_benchmarks.images.unfinished import BUILD, BUILD_MARK, end_builds, unfinished_builds
 from run_benchmarks.names import LABEL_RUN, run_of
 from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.runtimes import open_runtime
@@ -189,6 +191,18 @@ def test_a_build_whose_controller_is_gone_is_found_by_its_run_and_ended(bench: B
             await asyncio.sleep(0.05)
 
     asyncio.run(within(scenario(), 120.0))
+
+
+def test_who_has_the_mark_of_a_build_is_ended_and_no_container_has_it(bench: Bench) -> None:
+    """One that is a parent at every look, and a task in a container."""
+    transport, work, uid = LocalTransport(), str(bench.work), bench.run_uid
+    mark, busy = f"{BUILD_MARK}={uid}:{work}", "trap : TERM; while :; do sleep 0.1; done"
+    task = bench.ask("run", "-d", f"--label={LABEL_RUN}={uid}", "-e", mark, BASE_IMAGE, "sh", "-c", busy)
+    assert asyncio.run(unfinished_builds(transport, work)) == ()
+    with subprocess.Popen(["env", mark, "sh", "-c", busy], start_new_session=True) as build:
+        assert asyncio.run(end_builds(transport, work, uid)) == (BUILD,)
+    assert build.returncode == -signal.SIGKILL
+    assert bench.ask("ps", "-q", "--no-trunc", f"--filter=label={LABEL_RUN}={uid}") == task
 
 
 def test_credentials_are_gone_when_their_hand_over_breaks(bench: Bench) -> None:

@@ -50,6 +50,21 @@ def run(tmp_path: Path, bmc: Simulated, monkeypatch: pytest.MonkeyPatch) -> Whol
     return run
 
 
+# Ends the monitor as the kernel would for want of memory; `timeout`, which it runs in, has its arguments too.
+KILL_THE_MONITOR = """\
+import os, signal
+from pathlib import Path
+
+for each in Path("/proc").glob("[0-9]*"):
+    try:
+        words = (each / "cmdline").read_bytes().split(b"\\0")
+    except OSError:
+        continue
+    if b"utils.monitors" in words and {folder!r}.encode() in b" ".join(words) and b"timeout" not in words[0]:
+        os.kill(int(each.name), signal.SIGKILL)
+"""
+
+
 def use(run: WholeRun, port: int, more: str) -> None:
     conf = run.tree.config / "cluster_conf.py"
     written = [line for line in conf.read_text().splitlines(keepends=True) if "POWER_METERS" not in line]
@@ -112,3 +127,13 @@ def test_doctor_says_what_is_wrong_with_a_meter(
     plan_meters._FROM_ENVIRONMENT.clear()  # as in a process that was started without it
     assert run.main("doctor", "--no-cases") == 2
     assert f"the environment has no {VARIABLE}" in capsys.readouterr().err
+
+
+def test_a_monitor_that_is_killed_is_told_where_the_bmc_still_has_power(run: WholeRun) -> None:
+    script = run.tree.training / "benchmarks/toy/pytorch/run_pretraining.py"
+    script.write_text(KILL_THE_MONITOR.format(folder=str(run.folder)) + script.read_text())
+    assert run.main("run") == 0
+    (result,) = run.summary["rounds"]
+    (note,) = (note for note in result["notes"] if "monitor" in note)
+    assert note.startswith("localhost: its monitor ended before the round did, with exit code 137")
+    assert result["figures"]["energy"]["value"] is not None

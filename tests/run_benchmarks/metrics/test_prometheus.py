@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from run_benchmarks.metrics.definitions import DEFINITIONS
+from run_benchmarks.plan.monitors import METERS
 from tests.run_benchmarks.metrics.watched import (
     OBSERVABILITY,
     OPERATIONS,
@@ -150,6 +151,13 @@ def test_the_document_has_every_alert() -> None:
 
 def test_promtool_has_nothing_against_configuration_and_rules() -> None:
     assert f"{len(ALERTS)} rules found" in promtool("check", "config", "prometheus.yml")
+
+
+def test_no_meter_outside_a_node_speaks_for_its_monitor() -> None:
+    (excepted,) = re.findall(
+        r'flagperf_source_up\{source!~"(.+?)"}', (OBSERVABILITY / "alerts.yml").read_text()
+    )
+    assert set(excepted.split("|")) == set(METERS)
 
 
 def test_each_alert_comes_when_it_should_and_not_before() -> None:

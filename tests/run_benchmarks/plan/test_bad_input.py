@@ -61,6 +61,18 @@ def test_a_host_that_is_listed_twice_is_told_with_where_else_it_stands(
     assert f"{said}; each node rank needs a host of its own" in [problem.message for problem in problems]
 
 
+def test_all_mistakes_of_monitors_are_told_at_once(tree: Tree) -> None:
+    tree.configure(
+        test_conf=f"{TEST_CONF}MONITORS = {{'core': 1, 'cores': 'often', 'rapl': 1e9, 'cpu': 2}}\n"
+    )
+    _, problems = tree.problems()
+    assert [(problem.name, problem.value) for problem in problems] == [
+        ("MONITORS", "'core'"),
+        ("MONITORS['cores']", "'often'"),
+        ("MONITORS['rapl']", "1000000000.0"),
+    ]
+
+
 @pytest.mark.parametrize("written", ["~nosuch/x", "/" + "a" * 300, "\x00"], ids=["home", "long", "zero"])
 @pytest.mark.parametrize("name", ["FLAGPERF_LOG_PATH", "PIP_CA_FILE", "PIP_CONFIG_FILE", "PIP_WHEEL_DIRS"])
 def test_a_path_that_none_can_be_is_a_problem_of_its_setting(name: str, written: str, tree: Tree) -> None:

@@ -24,6 +24,8 @@ from run_benchmarks.results.load import load_run
 from tests.run_benchmarks.builders import START_MS, training_events, write_rank_log
 from tests.run_benchmarks.report.long_run import SPIKE_W, Made, write_made_run
 from tests.run_benchmarks.written_run import FIGURE, NAME, SCHEMA1, write_run
+from utils.telemetry.lines import record_line
+from utils.telemetry.records import Sample, Scope, SourceInfo
 
 Capture = pytest.CaptureFixture[str]
 MADE = Made(("node0", "node1"), devices=2, seconds=300, steps=100, rounds=2)
@@ -181,6 +183,35 @@ def test_numbers_that_nobody_can_have_measured_are_none(tmp_path: Path) -> None:
         assert verbs.main(verb) in (0, 2, 6)
 
 
+def test_charts_begin_with_the_telemetry_and_each_line_is_as_fine_as_its_source(tmp_path: Path) -> None:
+    """Idle is before the first event; processors are read once in 5 s, all of them together every second."""
+    folder = tmp_path / "run20260102030405"
+    write_run(folder)
+    node = folder / NAME / "round1" / "h1_noderank0"
+    first, *others = training_events()
+    ranks_start_ms = START_MS - 3000
+    write_rank_log(node, [replace(first, value={"ranks_start_ms": ranks_start_ms}), *others])
+    sources = [
+        SourceInfo(START_MS, "pwr", Scope.MACHINE, 1.0),
+        SourceInfo(START_MS, "cpu", Scope.HOST, 1.0),
+        SourceInfo(START_MS, "cores", Scope.HOST, 5.0),
+    ]
+    seconds = range(-10, 11)
+    samples = [Sample(START_MS + 1000 * at, "pwr", power_w=100.0 + at) for at in seconds]
+    samples += [Sample(START_MS + 1000 * at, "cpu", utilisation=(at + 10) / 20) for at in seconds]
+    samples += [Sample(START_MS + 1000 * at, "cores", "0", utilisation=0.5) for at in seconds[::5]]
+    samples.append(Sample(START_MS - 3_600_000, "pwr", power_w=1.0))  # before the round was: not believed
+    (node / "telemetry.jsonl").write_text("".join(map(record_line, (*sources, *samples))))
+    charts = _charts(_report(folder))
+    power, utilisation = charts["Power, machine"], charts["Utilisation, host"]
+    (idle,) = (phase for phase in cast(Any, power)["phases"] if phase[0] == "idle")
+    assert idle == ["idle", 0.0, 7.0] and power["end"] == pytest.approx(20.0, abs=0.2)
+    assert ["init", 8.0, 10.0] in cast(Any, power)["phases"]
+    lines = {line["label"]: line["values"] for line in cast(Any, utilisation)["lines"]}
+    assert len(set(lines["cpu"])) > 18, "none of its readings is lost"
+    assert set(lines["cores 0"]) <= {50.0, None} and lines["cores 0"].count(None) < 4
+
+
 def test_hosts_are_counted_once(tmp_path: Path) -> None:
     """30,000 hosts of a stranger's result took minutes."""
     compared: list[object] = []
@@ -255,6 +286,19 @@ def test_several_processes_read_what_one_reads(tmp_path: Path, monkeypatch: pyte
                 columns.keys() == device.columns.keys() >= {"power_w" if key[0] != "cpu" else "utilisation"}
             )
             assert all((columns[name] == device.columns[name]).all() for name in columns)
+
+
+def test_power_that_nothing_draws_is_not_drawn(tmp_path: Path) -> None:
+    gpu = SourceInfo(0, "gpu", Scope.ACCELERATOR, 1.0)
+    read = [
+        Sample(second * 1000, "gpu", "0", power_w=w) for second, w in enumerate((300.0, 65_535.0, 0.0, -1.0))
+    ]
+    (tmp_path / "telemetry.jsonl").write_text("".join(map(record_line, (gpu, *read))))
+    [node] = samples.read_samples([tmp_path])
+    assert [repr(float(watts)) for watts in node.devices["gpu", "0"].columns["power_w"]] == [
+        "300.0",
+        *["nan"] * 3,
+    ]
 
 
 def test_all_nodes_of_a_round_together_fill_the_memory_no_more_than_one(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,21 @@ PIXELS = """(figure, name) => {
   for (let at = 0; at < data.length; at += 4)
     count += Math.hypot(data[at] - red, data[at + 1] - green, data[at + 2] - blue) < 16 && data[at + 3] > 200;
   return count;
+}"""
+
+
+# Of a phase the colour of its shade on the ground, and how many pixels of a chart have it.
+SHADE = """(figure, phase) => {
+  const style = getComputedStyle(document.documentElement);
+  const rgb = (name) => style.getPropertyValue(`--${name}`).match(/[0-9a-f]{2}/g).map((part) => parseInt(part, 16));
+  const [ground, own, alpha] = [rgb("ground"), rgb(phase), Number(style.getPropertyValue("--phase-alpha"))];
+  const shade = ground.map((part, index) => part + (own[index] - part) * alpha);
+  const canvas = figure.querySelector("canvas");
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let count = 0;
+  for (let at = 0; at < data.length; at += 4)
+    count += data[at + 3] > 200 && shade.every((part, index) => Math.abs(data[at + index] - part) < 3);
+  return [shade, count];
 }"""
 
 
@@ -93,6 +109,21 @@ def test_the_name_of_a_level_is_clear_of_its_line(page: Page) -> None:
     (above, rise), (below, drop) = page.evaluate(WRITTEN)
     assert (above, below) == ("bottom", "top"), "what is measured from the line is the text's near edge"
     assert rise < 0 < drop
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_evaluation_is_told_from_the_training_that_it_lies_in(
+    open_page: Opener, report: Path, scheme: str
+) -> None:
+    """However short, and by the amount of blue, which those see too who do not tell red from green."""
+    spell = re.compile(r'\["evaluate",([\d.]+),[\d.]+\]')
+    brief = spell.sub(lambda each: f'["evaluate",{each[1]},{float(each[1]) + 0.01}]', report.read_text())
+    path = report.with_name(f"brief_{scheme}.html")
+    path.write_text(brief)
+    figure = _chart(open_page(path, color_scheme=scheme, viewport={"width": 1200, "height": 900}), "Loss")
+    (evaluate, seen), (train, most) = (figure.evaluate(SHADE, phase) for phase in ("evaluate", "train"))
+    assert 300 < seen < most
+    assert abs(evaluate[2] - train[2]) > 60
 
 
 def test_a_pointer_reads_what_is_nearest(page: Page) -> None:

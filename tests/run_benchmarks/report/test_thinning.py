@@ -37,3 +37,10 @@ def test_a_grid_reaches_the_end_with_no_more_places_than_it_may_have() -> None:
     for end_s, interval_s in ((36_000.0, 1.0), (10.0, 1.0), (0.0, 1.0)):
         places = Grid.over(end_s, interval_s, 100).places
         assert len(places) <= 102 and places[0] >= 0 and places[-1] >= end_s - interval_s
+
+
+def test_what_is_read_seldom_fills_the_places_of_what_is_read_often() -> None:
+    fine, coarse = Grid(2.0, 6), Grid(10.0, 2)
+    assert fine.filled([1.0, 2.0, None, 4.0], coarse) == [*[1.0] * 5, *[2.0] * 5, None, None]
+    values: list[float | None] = [float(place) for place in range(12)]
+    assert fine.filled(values, Grid(2.0, 6)) == values

@@ -334,7 +334,11 @@ def test_a_vendors_cards_stand_in_the_documented_log(
 
 
 @pytest.mark.parametrize(
-    "wrong", ["power_w=-5", "power_w='61 W'", "power_w=True", "power_w=float('nan')", "energy_mj=-1"]
+    "wrong",
+    [
+        *("power_w=-5", "power_w='61 W'", "power_w=True", "power_w=float('nan')", "energy_mj=-1"),
+        *("power_w=0", "power_w=65535.0", "power_instant_w=32767"),
+    ],
 )
 def test_a_reading_that_is_none_costs_nothing_but_itself(wrong: str, acme: Path, tmp_path: Path) -> None:
     name = wrong.partition("=")[0]

@@ -12,12 +12,13 @@ import psutil
 import pytest
 
 from tests.utils.monitors.value_log import logged_values
+from utils.errors import FlagPerfError
 from utils.monitors.host import Cores, CpuUtilisation, MemoryUtilisation
 from utils.monitors.power import MachinePower, RaplPower
 from utils.monitors.sensors import Temperatures
 from utils.monitors.source import SourceUnavailableError
 from utils.monitors.traffic import Disks, InfiniBand, Network
-from utils.telemetry.records import Telemetry, Window
+from utils.telemetry.records import Scope, SourceInfo, Telemetry, Window
 from utils.telemetry.windows import energy_over
 
 RANGE_UJ = 262_143_328_850  # of an Intel Xeon's package
@@ -162,8 +163,34 @@ def test_rapl_power_and_energy_survive_the_counters_wrap(rapl_sys: Path) -> None
     samples += source.sample(2_000)
     assert samples[4].power_w == pytest.approx(100)
     package = tuple(s for s in samples if s.device == "package-0")
-    energy = energy_over(Telemetry("t", (), package), Window(1_000, 2_000), "rapl")
+    info = SourceInfo(0, "rapl", Scope.PACKAGE, 1.0)
+    energy = energy_over(Telemetry("t", (info,), package), Window(1_000, 2_000), "rapl")
     assert energy.value == pytest.approx(100)
+
+
+@pytest.mark.parametrize("energy_uj", [1_199_999_999, 0], ids=["1 uJ back", "reset to 0"])
+def test_a_rapl_counter_that_is_set_back_has_not_wrapped(rapl_sys: Path, energy_uj: int) -> None:
+    """Nobody knows which of two such readings is wrong: power is told again from the third on."""
+    counter = rapl_zone(rapl_sys, "intel-rapl:0", "package-0", 1_000_000_000)
+    source = RaplPower(rapl_sys)
+    source.open()
+    samples = []
+    for second, reading in enumerate([1_000_000_000, 1_200_000_000, energy_uj, 1_600_000_000, 1_800_000_000]):
+        counter.write_text(f"{reading}\n")
+        samples.append(source.sample(second * 1_000)[0])
+    assert [s.power_w for s in samples] == [None, 200, None, None, 200]
+    assert samples[2].error == f"its counter went from 1200000 to {energy_uj / 1000:.0f} mJ in 1000 ms"
+    assert [bool(s.error) for s in samples] == [False, False, True, False, False]
+
+
+def test_rapl_says_when_its_counter_may_wrap_unseen(rapl_sys: Path) -> None:
+    source = RaplPower(rapl_sys)
+    source.open()
+    source.sample(0)
+    for second in (140, 280):
+        samples = source.sample(second * 1_000)
+        assert {s.power_w for s in samples} == {None}
+        assert "wrapped unseen in 140 s between two readings, more than 130 s: MONITORS" in samples[0].error
 
 
 def test_amds_packages_are_read_by_powercap_as_intels(tmp_path: Path) -> None:
@@ -226,6 +253,18 @@ def test_the_acpi_power_meter_is_found_among_other_sensors(tmp_path: Path, folde
     assert [s.power_w for s in samples] == pytest.approx([412.5])
     assert source.log_entry(1_000, samples).endswith("\t412.5\n")
     assert source.note.endswith("averaged over 1000 ms")
+
+
+@pytest.mark.parametrize("micro_watts", [0, 65_535_000_000_000])
+def test_an_acpi_meter_that_says_what_no_machine_draws_has_no_reading(
+    tmp_path: Path, micro_watts: int
+) -> None:
+    write(tmp_path / "class/hwmon/hwmon3/name", "power_meter")
+    write(tmp_path / "class/hwmon/hwmon3/power1_average", micro_watts)
+    source = MachinePower(tmp_path)
+    source.open()
+    with pytest.raises(FlagPerfError, match="which no machine that runs draws"):
+        source.sample(1_000)
 
 
 def test_without_a_power_meter_the_reason_names_the_place(tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ NOISES = (0.01, 0.05)
 ROUND, RUN = "round", "run"
 REPEATED = "too few {}s: those of a side do not vary, as with one seed, and count as one"
 LARGEST_LOG = 700.0  # of what is still a number
+# No two machines lie so far apart in one figure: the smaller one is what rounding left of a difference that is none.
+FARTHEST = 1e12
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def ratio_of(
         return Ratio(None, reason="a ratio needs values above 0")
     logs = [[math.log(value) for value in side] for side in (base, other)]
     distance = statistics.fmean(logs[1]) - statistics.fmean(logs[0])
-    if not abs(distance) <= LARGEST_LOG:
+    if not abs(distance) <= math.log(FARTHEST):
         return Ratio(None, reason="the values lie too far apart for a ratio")
     ratio = math.exp(distance)
     noise = _noise(logs)

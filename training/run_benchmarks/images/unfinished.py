@@ -14,17 +14,17 @@ BUILD_MARK = "FLAGPERF_BUILD_OF"
 BUILD = "a build of an image"
 LOOK_S, GRACE_S, PAUSE_S = 60.0, 10.0, 0.5
 # $0: the work folder; $1: a run, or nothing for any; $2: a signal, or nothing. Prints the runs of the builds. Anybody
-# can start a program with the mark, also one of root's: only those are meant that this user has started. The signal is
-# for what they have started last: it is what Podman's container ends with, where Podman itself would leave it behind.
-SEE = f"""pids= parents=' '
+# can start a program with the mark, also one of root's: only those are meant that this user has started, and in no
+# container. SIGTERM is for what they started last: Podman's container ends with it, and Podman itself leaves it behind.
+SEE = f"""own=$(readlink /proc/self/ns/pid) pids= parents=' '
 for at in $(grep -lsze "^{BUILD_MARK}=" /proc/[0-9]*/environ); do at=${{at%/environ}}
-grep -qs "^Uid:[[:space:]]*$(id -u)[[:space:]]" "$at/status" || continue
+grep -qs "^Uid:[[:space:]]*$(id -u)[[:space:]]" "$at/status" && [ "$(readlink "$at/ns/pid")" = "$own" ] || continue
 mark=$(tr '\\0' '\\n' <"$at/environ" | sed -n 's/^{BUILD_MARK}=//p') run=${{mark%%:*}}
 [ "$mark" = "$run:$0" ] && [ "$run" = "${{1:-$run}}" ] || continue
 echo "$run"
 pids="$pids ${{at#/proc/}}" parents="$parents$(sed -n 's/^PPid:[[:space:]]*//p' "$at/status") "; done 2>/dev/null
 [ "$2" ] || exit 0
-for pid in $pids; do case $parents in *" $pid "*) ;; *) kill -s "$2" "$pid" ;; esac; done 2>/dev/null; :"""
+for pid in $pids; do case $2$parents in TERM*" $pid "*) ;; *) kill -s "$2" "$pid" ;; esac; done 2>/dev/null; :"""
 
 
 def build_mark(site: BuildSite) -> dict[str, str]:

@@ -10,12 +10,12 @@ from run_benchmarks.plan.host_ranges import fold
 from run_benchmarks.plan.meters import Meter
 from utils.errors import FlagPerfError
 from utils.monitors.source import Source
+from utils.telemetry.plausible import is_plausible
 from utils.telemetry.records import Sample, Scope
 
 # A meter that does not answer is asked again after a pause, which doubles with each failure: whoever is locked out
 # after some wrong passwords must not be so by us.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 60.0
-LARGEST_POWER_W = 1e6  # of one machine
 
 
 class UnreachableError(FlagPerfError):
@@ -70,7 +70,7 @@ class MeterSource(Source):
             FlagPerfError: the meter does not answer, or not with a power that a machine can have.
         """
         watts = self._read()
-        if not 0 < watts <= LARGEST_POWER_W:
+        if not is_plausible(watts, self.scope):
             raise FlagPerfError(f"{self.meter.where} says {watts:g} W, which no machine that runs draws")
         return watts
 

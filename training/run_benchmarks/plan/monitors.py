@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
 
 from run_benchmarks.plan.problems import UnfitError
 from utils.monitors.registry import LEAST_INTERVAL_S, SOURCES
@@ -16,24 +18,44 @@ METERS = {"redfish": 2.0, "ipmi": 5.0}
 SHOW_DISTURBANCES = ("cpu", "cores", "task", "accelerators")
 
 
+EXAMPLE = 'e.g. MONITORS = {"cores": False, "rapl": 0.1}'
+
+
 def check_monitors(value: Any) -> Any:
-    """See that it is a dict: source -> False where it is not sampled, or its interval in seconds.
+    """See that it is a dict; its entries are looked at one by one, so that all of their mistakes are told.
 
     Raises:
         UnfitError: it is none.
     """
-    example = 'e.g. MONITORS = {"cores": False, "rapl": 0.1}'
     if not isinstance(value, dict):
-        raise UnfitError("has the wrong type: it is no dict", f"write what is to be other, {example}")
-    for name, choice in value.items():
-        if name not in (*SOURCES, *METERS):
-            sources = ", ".join((*SOURCES, *METERS))
-            raise UnfitError(f"has {name!r}, which is no source", f"sources are {sources}")
-        is_time = type(choice) in (int, float) and 0 < choice <= LONGEST_INTERVAL_S
-        if choice is not False and not is_time:
-            remedy = f"write False, or its interval in seconds, {example}"
-            raise UnfitError(f"has {choice!r} for {name!r}", remedy)
+        raise UnfitError("has the wrong type: it is no dict", f"write what is to be other, {EXAMPLE}")
     return value
+
+
+def check_source(name: Any) -> Any:
+    """See that it is what a monitor or a meter samples; raises UnfitError."""
+    if name not in (*SOURCES, *METERS):
+        raise UnfitError("has a key that is no source", f"sources are {', '.join((*SOURCES, *METERS))}")
+    return name
+
+
+def check_choice(choice: Any) -> Any:
+    """See that it is False, or an interval in seconds; raises UnfitError."""
+    is_time = type(choice) in (int, float) and 0 < choice <= LONGEST_INTERVAL_S
+    if choice is not False and not is_time:
+        remedy = f"write False, or its interval in seconds, up to {LONGEST_INTERVAL_S:g}, {EXAMPLE}"
+        raise UnfitError("is no interval", remedy)
+    return choice
+
+
+# Source -> False where it is not sampled, or its interval in seconds where that is not MONITOR_INTERVAL.
+Monitors = Annotated[
+    dict[
+        Annotated[str, BeforeValidator(check_source)],
+        Annotated[Literal[False] | float, BeforeValidator(check_choice)],
+    ],
+    BeforeValidator(check_monitors),
+]
 
 
 def intervals_of(monitors: Mapping[str, Literal[False] | float], default_s: float) -> dict[str, float]:

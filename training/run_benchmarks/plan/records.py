@@ -18,6 +18,7 @@ from run_benchmarks.plan.energy_factors import EnergyFactors
 from run_benchmarks.plan.kubernetes import HostsOfKubernetes
 from run_benchmarks.plan.machine_use import MachineUse
 from run_benchmarks.plan.meters import Meters
+from run_benchmarks.plan.monitors import Monitors
 from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.plan.slurm import HostsOfSlurm
@@ -110,7 +111,7 @@ class RunSettings:
     require_undisturbed: values.Flag = False
     min_free_disk_gib: values.NotNegative = 5.0
     monitor_interval_s: values.Seconds = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
-    monitors: values.Monitors = field(default_factory=dict)
+    monitors: Monitors = field(default_factory=dict)
     carbon_g_per_kwh: values.NotNegative | None = None
     cost_per_kwh: values.Price | None = None
     idle_reading_s: values.IdleSeconds | None = Field(default=None, validation_alias="IDLE_READING")

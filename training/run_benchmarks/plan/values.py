@@ -16,7 +16,6 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictB
 from run_benchmarks.plan.command_words import check_command, check_numbers, check_options
 from run_benchmarks.plan.energy_factors import check_price
 from run_benchmarks.plan.host_ranges import expand
-from run_benchmarks.plan.monitors import check_monitors
 from run_benchmarks.plan.problems import UnfitError
 
 
@@ -271,8 +270,6 @@ Sections = Annotated[
     dict[str, dict[str, Any]],
     Field(examples=['VENDORS = {"acme": {"ACCE_CONTAINER_OPT": " --device=/dev/acme"}}']),
 ]
-# Source -> False where it is not sampled, or its interval in seconds where that is not MONITOR_INTERVAL.
-Monitors = Annotated[dict[str, Literal[False] | float], BeforeValidator(check_monitors)]
 # An amount with its currency.
 Price = Annotated[tuple[float, str], BeforeValidator(check_price)]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]

@@ -67,7 +67,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of the time axis that is shaded; `kind` is one of init, warm_up, train, evaluate, checkpoint."""
+    """A part of the time axis that is shaded; `kind` is one of idle, init, warm_up, train, evaluate, checkpoint."""
 
     kind: str
     start: float

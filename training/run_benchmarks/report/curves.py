@@ -85,12 +85,12 @@ class Curves:
         if len(self.evaluations) < MOST_EVALUATIONS:
             self.evaluations.append((event.time_ms, _number(event.value, "global_steps"), value))
 
-    def phases(self) -> list[Phase]:
-        """The phases of its time, in seconds since the first event; what has no end lasts until the last one.
+    def phases(self, origin_ms: float) -> list[Phase]:
+        """The phases of its time, in seconds since `origin_ms`; what has no end lasts until the last event.
 
         The training is one, and what lies in it beside its steps is drawn over it.
         """
-        if self.first_ms is None or self.last_ms is None:
+        if self.last_ms is None:
             return []
         windows = self.phase_events.windows(self.last_ms)
         training = self.phase_events.training(self.last_ms)
@@ -98,7 +98,7 @@ class Curves:
         order = sorted(spans, key=[*PhaseName].index)
         order.sort(key=lambda kind: kind not in (PhaseName.INIT, PhaseName.TRAIN))
         return [
-            Phase(kind.value, (each.start_ms - self.first_ms) / 1000, (each.end_ms - self.first_ms) / 1000)
+            Phase(kind.value, (each.start_ms - origin_ms) / 1000, (each.end_ms - origin_ms) / 1000)
             for kind in order
             for each in spans[kind][:MOST_PHASES]
         ]

@@ -13,7 +13,7 @@ from utils.numbers import shown
 from utils.telemetry.records import Scope
 
 MOST_ROWS = 512  # of a round: a report has more than the tables
-MARK = "*"  # behind what was sampled in part
+MARK = "*"  # behind what was sampled in part, or is contradicted by another source
 
 
 @dataclass(frozen=True)
@@ -30,39 +30,46 @@ def power_table(result: RoundResult, labels: Sequence[str]) -> PowerTable | None
     sources = list(_sources(result, labels))
     if not sources:
         return None
-    phases = [phase for phase in Phase if any(phase in source.phases for _, _, source in sources)]
+    phases = [phase for phase in Phase if any(phase in source.phases for _, _, source, _ in sources)]
     rows = [
         (
             label,
             name,
             source.scope.value,
-            [_text(source, phase) for phase in phases],
+            [_text(source, phase, is_contradicted=is_contradicted) for phase in phases],
             gaps_text(source),
         )
-        for label, name, source in sources[:MOST_ROWS]
+        for label, name, source, is_contradicted in sources[:MOST_ROWS]
     ]
     return PowerTable([phase.value.replace("_", "-") for phase in phases], rows, len(sources) - len(rows))
 
 
-def _sources(result: RoundResult, labels: Sequence[str]) -> Iterator[tuple[str, str, SourceTelemetry]]:
-    nodes = result.telemetry.nodes if result.telemetry else ()
-    for label, node in zip(labels, nodes, strict=False):
+def _sources(result: RoundResult, labels: Sequence[str]) -> Iterator[tuple[str, str, SourceTelemetry, bool]]:
+    """Of each node and source what it came to, and whether another one contradicts it."""
+    nodes, compared = (
+        (result.telemetry.nodes, result.telemetry.reconciliation) if result.telemetry else ((), ())
+    )
+    contradicted = {(each.node, name) for each in compared if each.agrees is False for name in each.sources}
+    for rank, (label, node) in enumerate(zip(labels, nodes, strict=False)):
         for name, source in node.sources.items():
             if source.scope is not Scope.HOST:
-                yield label, name, source
+                yield label, name, source, (rank, name) in contradicted
 
 
-def _text(source: SourceTelemetry, phase: Phase) -> str:
+def _text(source: SourceTelemetry, phase: Phase, *, is_contradicted: bool) -> str:
     power = source.phases.get(phase)
     if power is None or power.avg_power.value is None:
         return "-"
-    return f"{_shown(power.avg_power)} W, {_shown(power.energy)} J"
+    watts, joules = (
+        _shown(each, is_contradicted=is_contradicted) for each in (power.avg_power, power.energy)
+    )
+    return f"{watts} W, {joules} J"
 
 
-def _shown(each: Measured) -> str:
+def _shown(each: Measured, *, is_contradicted: bool) -> str:
     if each.value is None:
         return "-"
-    return shown(each.value) + (MARK if (each.coverage or 0.0) < FULL_COVERAGE else "")
+    return shown(each.value) + (MARK if is_contradicted or (each.coverage or 0.0) < FULL_COVERAGE else "")
 
 
 def gaps_text(source: SourceTelemetry) -> str:
@@ -87,5 +94,5 @@ def reconciliation_rows(
 def _row(each: Reconciliation, labels: Sequence[str]) -> tuple[str, str, str, str, str, str]:
     label = labels[each.node] if 0 <= each.node < len(labels) else str(each.node)
     first, second = ("-" if value is None else shown(value) for value in (each.first, each.second))
-    verdict = {True: "yes", False: "no", None: "not compared"}[each.agrees]
+    verdict = {True: "yes", False: "no", None: "not known"}[each.agrees]
     return label, each.what, first, second, verdict, f"{each.tolerance:.0%}: {each.reason}"

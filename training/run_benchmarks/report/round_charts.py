@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,8 +12,11 @@ from run_benchmarks.report.chart import TIME, Axis, Chart, Extent, Line, Phase
 from run_benchmarks.report.curves import STEP_CURVES, Curves
 from run_benchmarks.report.samples import DRAWN, DeviceSamples, NodeSamples, Values
 from run_benchmarks.report.thinning import MOST_POINTS, Grid, extent_of, on_grid, thinned
+from run_benchmarks.results.idle import LEAST_IDLE_S
+from run_benchmarks.results.phases import Phase as PhaseName
 from utils.telemetry.quantities import Quantity
 from utils.telemetry.records import Scope
+from utils.telemetry.windows import WITH_POWER
 
 SCOPES: Mapping[Scope | None, str] = {
     Scope.MACHINE: "machine",
@@ -74,21 +78,38 @@ def devices_of(
 
 
 def time_of(curves: Curves, devices: Sequence[Device], round_s: float | None) -> RoundTime | None:
-    """From the first event to the last event or sample; None where there is neither.
+    """From the first event or sample to the last one; None where there is neither.
 
-    round_s: how long the controller saw it go on. Samples that lie far from it are not believed.
+    round_s: how long the controller saw it go on. Samples that lie outside of that are not believed.
     """
     starts = [each.samples.times[0] for each in devices if len(each.samples.times)]
-    origin = curves.first_ms if curves.first_ms is not None else min(starts, default=None)
-    if origin is None:
+    first = curves.first_ms if curves.first_ms is not None else min(starts, default=None)
+    if first is None:
         return None
-    longest_s = (LONGEST_DAYS * 86_400 if round_s is None else round_s) + CLOCKS_DIFFER_S
-    ends = [origin + 1.0] + ([curves.last_ms] if curves.last_ms is not None else [])
+    round_ms = 1000 * (LONGEST_DAYS * 86_400 if round_s is None else round_s)
+    last = curves.last_ms if curves.last_ms is not None else first
+    ends = [first, last, first + 1.0]
     for device in devices:
         times = device.samples.times
-        inside = times[(times >= origin) & (times <= origin + longest_s * 1000)]
-        ends += inside[-1:].tolist()
-    return RoundTime(float(origin), (max(ends) - origin) / 1000, curves.phases())
+        latest = first + round_ms + CLOCKS_DIFFER_S * 1000
+        inside = times[(times >= min(first, last - round_ms)) & (times <= latest)]
+        ends += [*inside[:1].tolist(), *inside[-1:].tolist()]
+    origin = float(min(ends))
+    phases = [*_idle(curves, devices, origin), *curves.phases(origin)]
+    return RoundTime(origin, (max(ends) - origin) / 1000, phases)
+
+
+def _idle(curves: Curves, devices: Sequence[Device], origin_ms: float) -> Iterator[Phase]:
+    """Before the first rank, as far as power was read: see `results.idle`."""
+    firsts = [
+        each.samples.times[0]
+        for each in devices
+        if each.samples.scope in WITH_POWER and len(each.samples.times)
+    ]
+    end = curves.phase_events.ranks_start_ms
+    start = max(origin_ms, min(firsts, default=math.inf))
+    if end is not None and end - start >= LEAST_IDLE_S * 1000:
+        yield Phase(PhaseName.IDLE.value, (start - origin_ms) / 1000, (end - origin_ms) / 1000)
 
 
 def training_charts(curves: Curves, time: RoundTime, target: float | None, link: str) -> Iterator[Chart]:
@@ -143,11 +164,11 @@ def device_charts(devices: Sequence[Device], time: RoundTime, link: str, most_va
     lines = sum(len(of_kind) for _, _, of_kind in kinds(devices))
     most = max(LEAST_POINTS, min(MOST_POINTS, most_values // max(1, lines)))
     for quantity, scope, of_kind in kinds(devices):
-        slowest = max(each.samples.interval_s for each in of_kind)
-        interval = min(max(slowest, SHORTEST_INTERVAL_S), LONGEST_INTERVAL_S)
-        grid = Grid.over(time.end_s, interval, most)
-        drawn = [_line(device, quantity, time, grid) for device in of_kind]
-        note = THINNED.format(step=f"{grid.pair_s:.3g} s") if grid.pair_s > 2 * interval else ""
+        intervals = [_interval(each) for each in of_kind]
+        grids = [Grid.over(time.end_s, interval, most) for interval in intervals]
+        grid = min(grids, key=lambda each: each.pair_s)
+        drawn = [_line(*each, quantity, time, grid) for each in zip(of_kind, grids, strict=True)]
+        note = THINNED.format(step=f"{grid.pair_s:.3g} s") if grid.pair_s > 2 * min(intervals) else ""
         title = f"{quantity.title}, {SCOPES[scope]}"
         axes = [Axis("time", grid.places, TIME)]
         yield Chart(
@@ -178,9 +199,14 @@ def extent_in(
     return extent_of(device.samples.columns[quantity.name][is_inside])
 
 
-def _line(device: Device, quantity: Quantity, time: RoundTime, grid: Grid) -> Line:
+def _interval(device: Device) -> float:
+    return min(max(device.samples.interval_s, SHORTEST_INTERVAL_S), LONGEST_INTERVAL_S)
+
+
+def _line(device: Device, own: Grid, quantity: Quantity, time: RoundTime, shared: Grid) -> Line:
+    """A line on the places that those of its chart share, drawn as coarsely as its own source is read."""
     seconds = time.seconds(device.samples.times)
-    places = on_grid(seconds, device.samples.columns[quantity.name], grid)
+    places = shared.filled(on_grid(seconds, device.samples.columns[quantity.name], own), own)
     return Line(device.label, places, device.host, extent=extent_in(device, quantity, time, 0.0, time.end_s))
 
 

@@ -18,7 +18,8 @@ from run_benchmarks.results.clocks import NodeClock, Placement, placements
 from run_benchmarks.results.telemetry_file import TelemetryReader
 from utils.errors import FlagPerfError
 from utils.telemetry.lines import TELEMETRY_FILE
-from utils.telemetry.quantities import QUANTITIES
+from utils.telemetry.plausible import PLAUSIBLE_W, POWERS
+from utils.telemetry.quantities import QUANTITIES, Quantity
 from utils.telemetry.records import Scope, SourceInfo
 from utils.telemetry.series import ENERGY_RANGE, MOST_VALUES, Series, SeriesTable
 from utils.telemetry.windows import DEFAULT_INTERVAL_S
@@ -108,8 +109,15 @@ def _device(series: Series, info: SourceInfo | None) -> DeviceSamples:
     for each in DRAWN:
         if each.name in series.columns:
             values = np.frombuffer(series.columns[each.name]) * each.factor
-            # a value below 0 is a tool's way to say that it has none
-            columns[each.name] = values if each.may_be_negative else np.where(values < 0, np.nan, values)
+            least, most = _bounds(each, info)
+            columns[each.name] = np.where((values >= least) & (values <= most), values, np.nan)
     interval_s = info.interval_s if info else DEFAULT_INTERVAL_S
     times = np.frombuffer(series.times_ms, dtype=np.int64).astype(np.float64)
     return DeviceSamples(info.scope if info else None, interval_s, times, columns)
+
+
+def _bounds(quantity: Quantity, info: SourceInfo | None) -> tuple[float, float]:
+    """Between which a reading is one; a value below 0 is a tool's way to say that it has none."""
+    if info and info.scope in PLAUSIBLE_W and quantity.name in POWERS:
+        return PLAUSIBLE_W[info.scope]
+    return (-np.inf if quantity.may_be_negative else 0.0), np.inf

@@ -54,6 +54,13 @@ class Grid:
         """Where they are, in seconds."""
         return [round((place + 0.5) * self.pair_s / 2, 3) for place in range(2 * self.pairs)]
 
+    def filled(self, values: list[float | None], coarser: Grid) -> list[float | None]:
+        """The values on a grid that is no finer than this one, on this one: each fills the places of its time."""
+        if coarser == self:
+            return values
+        each_s = coarser.pair_s / 2
+        return [values[min(int(place / each_s), len(values) - 1)] for place in self.places]
+
 
 def on_grid(times: Values, values: Values, grid: Grid) -> list[float | None]:
     """Readings on a grid that other lines share: in each pair of places the least and the greatest of its time.

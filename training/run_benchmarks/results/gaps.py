@@ -8,12 +8,11 @@ from itertools import chain, pairwise
 
 from utils.telemetry.records import Telemetry, Window
 from utils.telemetry.series import ENERGY, POWER, Series
+from utils.telemetry.spans import LEAST_GAP_MS
 from utils.telemetry.windows import interval_ms, metered_series
 
-# Shorter ones are no gaps: a busy host reads late.
-LEAST_GAP_MS = 3_000
-# Of a source that is read more seldom.
-GAP_INTERVALS = 2
+# Of a source that is read more seldom than once in 2 s: at the half, so that one that comes late is no gap.
+GAP_INTERVALS = 1.5
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Gap:
 
 
 def gaps_in(telemetry: Telemetry, window: Window, source: str) -> Iterator[Gap]:
-    """The gaps of the source's devices that are longer than 3 s, and than two of its intervals."""
+    """The gaps of the source's devices that are longer than 3 s, and in which a reading is missing."""
     least = max(LEAST_GAP_MS, GAP_INTERVALS * interval_ms(telemetry, source))
     for device, series in metered_series(telemetry, source).items():
         inside = _read_at(series.between(window.start_ms, window.end_ms))

@@ -22,6 +22,7 @@ from run_benchmarks.results.telemetry_result import (
     SourceTelemetry,
 )
 from utils.figures import LEAST_COVERAGE
+from utils.numbers import difference
 from utils.telemetry.records import Measurement, SourceInfo, Telemetry, Window
 from utils.telemetry.series import POWER
 from utils.telemetry.windows import (
@@ -110,7 +111,7 @@ def _source(
     of_readings = [device for source, device in readings.totals() if source == info.source]
     names = sorted({*telemetry.series(info.source), *of_readings}, key=lambda name: (len(name), name))
     devices = names[:MOST_DEVICES]
-    expected = training.seconds * 1000 / max(1.0, interval_ms(telemetry, info.source))
+    expected = _expected(training, interval_ms(telemetry, info.source))
     columns = dict(_read_columns(readings, info.source, devices, expected))
     figures = {name: _of_all(name, column) for name, column in columns.items()}
     power = {}
@@ -196,7 +197,7 @@ def energy_above_idle(energy: Measurement, power: Measurement, idle_w: float | N
     """Energy in J beyond what the idle node would have taken in the time that was measured."""
     if energy.value is None or not power.value or idle_w is None:
         return None
-    return energy.value - idle_w * energy.value / power.value
+    return difference(energy.value, idle_w * energy.value / power.value)
 
 
 def _power_columns(
@@ -237,9 +238,9 @@ def _power_columns(
 
 
 def _above(energy: DeviceEnergy, idle_w: float | None) -> float | None:
-    return (
-        None if energy.value is None or idle_w is None else energy.value - idle_w * energy.covered_ms / 1000
-    )
+    if energy.value is None or idle_w is None:
+        return None
+    return difference(energy.value, idle_w * energy.covered_ms / 1000)
 
 
 def _watts(energy: DeviceEnergy) -> float | None:
@@ -249,8 +250,16 @@ def _watts(energy: DeviceEnergy) -> float | None:
 # ---- other readings
 
 
+def _expected(window: Window, interval: float) -> int:
+    """The fewest readings, `interval` ms apart, of which none was missed, wherever the window begins.
+
+    One that comes half an interval after its time is not late yet, but may lie beyond the window's end.
+    """
+    return max(1, int(window.seconds * 1000 / max(1.0, interval) - 0.5))
+
+
 def _read_columns(
-    readings: Readings, source: str, devices: Sequence[str], expected: float
+    readings: Readings, source: str, devices: Sequence[str], expected: int
 ) -> Iterator[tuple[str, Column]]:
     """expected: so many readings a device would have if none was missed."""
     totals = readings.totals()

@@ -34,12 +34,13 @@ _SCOPE = re.compile(rf"\(({'|'.join(scope.value for scope in POWER_SCOPES)})[:)]
 
 @dataclass(frozen=True)
 class NodePower:
-    """What one node measured. scope: of which part of it the figures speak; what: by which source and devices.
+    """What one node measured, by which source. scope: of which part of it; what: the source with its devices.
 
     doubt: what of its telemetry was left out, or nothing.
     """
 
     name: str
+    source: str
     scope: Scope
     what: str
     measured: Mapping[str, Measurement]
@@ -47,20 +48,27 @@ class NodePower:
 
 
 def power_figures(
-    nodes: Mapping[str, NodePower | str], window: Window, events: Sequence[Event], silent: Mapping[str, str]
+    nodes: Mapping[str, NodePower | str],
+    window: Window,
+    events: Sequence[Event],
+    silent: Mapping[str, str],
+    contradictions: Sequence[str],
 ) -> dict[str, Figure]:
     """The figures of NAMES.
 
     Args:
         nodes: by name, in order; the reason of one that has none.
         events: rank 0's. silent: node -> why it has nothing of its chips.
+        contradictions: what other sources say against those of the figures.
     """
     figures = _figures(nodes, window, events)
     caveats = [f"not sampled: {text}" for text in _by_text(silent)]
-    return {
-        name: replace(each, caveat="; ".join(filter(None, (each.caveat, *caveats))))
-        for name, each in figures.items()
-    }
+
+    def marked(each: Figure) -> Figure:
+        doubts = contradictions if each.value is not None else ()
+        return replace(each, caveat="; ".join(filter(None, (each.caveat, *doubts, *caveats))))
+
+    return {name: marked(each) for name, each in figures.items()}
 
 
 def _figures(
@@ -107,7 +115,7 @@ def node_power(name: str, telemetry: Telemetry, cut: Cut) -> NodePower | str:
     if source is None or info is None:
         return _why_none(telemetry)
     measured = _measured(telemetry, source, cut)
-    return NodePower(name, info.scope, described(telemetry, source), measured, telemetry.doubt)
+    return NodePower(name, source, info.scope, described(telemetry, source), measured, telemetry.doubt)
 
 
 def _measured(telemetry: Telemetry, source: str, cut: Cut) -> dict[str, Measurement]:
@@ -150,7 +158,10 @@ def _above_idle(energy: Measurement, power: Measurement, idle: Measurement) -> M
 def silent_accelerators(telemetry: Telemetry) -> str:
     """What a reader must know also where another source has the power: it is not that of the chips; or nothing."""
     latest = {info.source: info for info in telemetry.sources if info.scope is Scope.ACCELERATOR}
-    return "; ".join(f"{info.source}: {info.reason}" for info in latest.values() if info.reason)
+    is_of_packages = best_power_source(telemetry) in telemetry.with_scope(Scope.PACKAGE)
+    without_power = telemetry.without_power if is_of_packages else {}
+    reasons = {info.source: info.reason or without_power.get(info.source) for info in latest.values()}
+    return "; ".join(f"{source}: {reason}" for source, reason in reasons.items() if reason)
 
 
 def shared_power(telemetry: Telemetry) -> str:
@@ -163,9 +174,9 @@ def shared_power(telemetry: Telemetry) -> str:
 def _why_none(telemetry: Telemetry) -> str:
     """Each source's reason, those first that would have come nearest to the whole machine."""
     reasons = {
-        (POWER_SCOPES.index(info.scope), info.source): info.reason
+        (POWER_SCOPES.index(info.scope), info.source): reason
         for info in telemetry.sources
-        if info.reason and info.scope in POWER_SCOPES
+        if (reason := info.reason or telemetry.without_power.get(info.source)) and info.scope in POWER_SCOPES
     }
     texts = [f"{key[1]}: {reasons[key]}" for key in sorted(reasons)]
     return "; ".join(filter(None, (shared_power(telemetry), *texts))) or "no power source on the node"
@@ -233,6 +244,8 @@ def _per_joule(energy: Figure, nodes: int, events: Sequence[Event]) -> Figure:
     if energy.coverage < FULL_COVERAGE:
         reason = f"{energy.caveat}, but the samples are of all of it"
         return replace(definition.figure(None, reason), coverage=energy.coverage)
+    if energy.value <= 0:
+        return replace(definition.figure(None, f"energy is {energy.value:g} J"), coverage=energy.coverage)
     finished = next((event.value for event in events if event.name == EventName.FINISHED), {})
     samples = number_in(finished, "num_trained_samples")
     if samples is None:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from run_benchmarks.results.telemetry_result import Reconciliation
-from utils.telemetry.records import Scope, Telemetry, Window
-from utils.telemetry.windows import counted_and_integrated, device_energies, energy_and_power
+from run_benchmarks.results.telemetry_result import MOST_SOURCES, Reconciliation
+from utils.telemetry.records import Measurement, Telemetry, Window
+from utils.telemetry.series import ENERGY, POWER
+from utils.telemetry.windows import (
+    POWER_SCOPES,
+    DeviceEnergy,
+    counted_and_integrated,
+    device_energies,
+    energy_and_power,
+    metered_series,
+)
 
 # Power that is averaged over a second lags behind: over a shorter time that alone may be some percent.
 LEAST_S = 30.0
@@ -18,96 +27,155 @@ WHOLE_AND_PARTS = (
 )
 TWO_METERS = (0.1, "each meter is within some 5 %, and they may average over other times")
 COUNTER_AND_POWER = (0.05, "vendors give +-5 % for a reading of power")
+NOT_COMPARED = f"not compared: less than {LEAST_S:g} s, or {LEAST_COVERAGE:.0%} of it, in which all were read"
+NOT_ALL_READ = "not all devices were read all of the time: the values are of what was read"
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What has to hold on a node: `first` is as much as `second` together, or, with `is_least`, as much or more.
+
+    tolerance: the part of the larger one by which it may be short, and why.
+    """
+
+    node: int
+    what: str
+    first: str
+    second: Sequence[str]
+    tolerance: tuple[float, str]
+    is_least: bool = False
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """All that it is of."""
+        return tuple(dict.fromkeys((self.first, *self.second)))
 
 
 def reconciliations(node: int, telemetry: Telemetry, training: Window) -> Iterator[Reconciliation]:
     """Every comparison that the node's sources allow."""
-    machines = telemetry.with_scope(Scope.MACHINE)
-    accelerators, packages = (telemetry.with_scope(each) for each in (Scope.ACCELERATOR, Scope.PACKAGE))
+    machines, accelerators, packages = (telemetry.with_scope(each)[:MOST_SOURCES] for each in POWER_SCOPES)
     parts = [*accelerators, *packages]
     for machine in machines:
         if parts:
             what = f"{machine} >= {' + '.join(parts)}"
-            yield _compared(
-                node, what, telemetry, training, ([machine], parts), WHOLE_AND_PARTS, is_least=True
+            yield _with_parts(
+                _Claim(node, what, machine, parts, WHOLE_AND_PARTS, is_least=True), telemetry, training
             )
     for first, second in itertools.pairwise(machines):
-        what = f"{first} = {second}"
-        yield _compared(node, what, telemetry, training, ([first], [second]), TWO_METERS)
+        claim = _Claim(node, f"{first} = {second}", first, [second], TWO_METERS)
+        yield _over(claim, telemetry, _time(telemetry, training, claim, is_of_all=True))
     for source in accelerators:  # a package's power is made of its counter
-        both = counted_and_integrated(telemetry, training, source)
-        if both is None:
-            continue
-        covered_s = min(each.covered_ms for each in both) / 1000
-        watts = [(each.value or 0.0) / (each.covered_ms / 1000) for each in both]
-        what = f"{source}: energy counter = integral of power"
-        is_enough = covered_s >= max(LEAST_S, LEAST_COVERAGE * training.seconds)
-        yield _verdict(node, what, watts[0], watts[1], is_enough, COUNTER_AND_POWER)
+        pairs = counted_and_integrated(telemetry, training, source)
+        if any(_are_read(pair) for pair in pairs):
+            what = f"{source}: energy counter = integral of power"
+            yield _counted(_Claim(node, what, source, [source], COUNTER_AND_POWER), pairs)
 
 
-def _compared(
-    node: int,
-    what: str,
-    telemetry: Telemetry,
-    training: Window,
-    sources: tuple[Sequence[str], Sequence[str]],
-    tolerance: tuple[float, str],
-    *,
-    is_least: bool = False,
-) -> Reconciliation:
-    """The mean powers of two sets of sources over the time in which all of them were read."""
-    common = _common_window(telemetry, training, [*sources[0], *sources[1]])
-    if common is None:
-        return _verdict(node, what, None, None, False, tolerance)
-    sums: list[float | None] = []
-    least = 1.0
-    for names in sources:
-        powers = [
-            energy_and_power(telemetry, (common,), name, device_energies(telemetry, (common,), name))[1]
-            for name in names
-        ]
-        values = [each.value for each in powers if each.value is not None]
-        sums.append(sum(values) if len(values) == len(powers) else None)
-        least = min(least, *(each.coverage for each in powers))
-    is_enough = least >= LEAST_COVERAGE and common.seconds >= LEAST_S
-    return _verdict(node, what, sums[0], sums[1], is_enough, tolerance, is_least=is_least)
+def _with_parts(claim: _Claim, telemetry: Telemetry, training: Window) -> Reconciliation:
+    """The machine and its parts, over the time in which all of them were read, else over that of any of them.
+
+    A part that is not read takes 0 W or more, so that the machine takes no less than the others all the same.
+    """
+    of_all, of_any = (_time(telemetry, training, claim, is_of_all=each) for each in (True, False))
+    together = _over(claim, telemetry, of_all)
+    if together.agrees is False or of_any is None or (together.agrees and of_any == of_all):
+        return together
+    of_some = _of_those_read(claim, telemetry, of_any)
+    return together if together.agrees and of_some.agrees is None else of_some
 
 
-def _common_window(telemetry: Telemetry, training: Window, sources: Sequence[str]) -> Window | None:
-    """Where all devices of all sources lie between their first and last readings."""
-    start, end = training.start_ms, training.end_ms
-    for source in sources:
-        devices = telemetry.series(source)
-        if not devices or not all(series.times_ms for series in devices.values()):
-            return None
-        start = max(start, *(series.times_ms[0] for series in devices.values()))
-        end = min(end, *(series.times_ms[-1] for series in devices.values()))
+def _over(claim: _Claim, telemetry: Telemetry, time: Window | None) -> Reconciliation:
+    """The mean powers of both over a time in which all was read."""
+    if time is None:
+        return _verdict(claim, None, None)
+    first, *second = (_power(telemetry, time, source) for source in (claim.first, *claim.second))
+    values = [each.value for each in second if each.value is not None]
+    is_enough = min(first.coverage, *(each.coverage for each in second)) >= LEAST_COVERAGE
+    watts = sum(values) if len(values) == len(second) else None
+    return _verdict(claim, first.value, watts, is_enough=is_enough and time.seconds >= LEAST_S)
+
+
+def _of_those_read(claim: _Claim, telemetry: Telemetry, time: Window) -> Reconciliation:
+    """The machine against what was read of its parts, which is no more than all of them took."""
+    first = _power(telemetry, time, claim.first)
+    devices = (
+        each for source in claim.second for each in device_energies(telemetry, (time,), source).values()
+    )
+    joules = [each.value for each in devices if each.value is not None]
+    watts = sum(joules) / time.seconds if joules else None
+    is_enough = first.coverage >= LEAST_COVERAGE and time.seconds >= LEAST_S
+    return _verdict(claim, first.value, watts, is_enough=is_enough, is_of_all=False)
+
+
+def _counted(claim: _Claim, pairs: Sequence[tuple[DeviceEnergy, DeviceEnergy]]) -> Reconciliation:
+    """Mean power by the counters and by the readings, of those devices that have both over the same time."""
+    enough = [pair for pair in pairs if _are_read(pair) and _is_same_time(pair)]
+    compared = enough or [pair for pair in pairs if _are_read(pair)]
+    first, second = (
+        sum((each.value or 0.0) / (each.covered_ms / 1000) for each in of_all)
+        for of_all in zip(*compared, strict=True)
+    )
+    return _verdict(claim, first, second, is_enough=bool(enough), is_of_all=len(enough) == len(pairs))
+
+
+def _are_read(pair: tuple[DeviceEnergy, DeviceEnergy]) -> bool:
+    return all(each.value is not None for each in pair)
+
+
+def _is_same_time(pair: tuple[DeviceEnergy, DeviceEnergy]) -> bool:
+    """Whether both were read for long enough, and one for about as long as the other."""
+    shorter, longer = sorted(each.covered_ms / 1000 for each in pair)
+    return shorter >= max(LEAST_S, LEAST_COVERAGE * longer)
+
+
+def _power(telemetry: Telemetry, time: Window, source: str) -> Measurement:
+    return energy_and_power(telemetry, (time,), source, device_energies(telemetry, (time,), source))[1]
+
+
+def _time(telemetry: Telemetry, training: Window, claim: _Claim, *, is_of_all: bool) -> Window | None:
+    """While training, from the first to the last reading of all devices of the claim, or of any of its second ones."""
+    read = [
+        [series.read_from_to((POWER, ENERGY)) for series in metered_series(telemetry, source).values()]
+        for source in claim.sources
+    ]
+    if is_of_all and not all(spans and all(spans) for spans in read):
+        return None
+    first, second = ([span for span in spans if span] for spans in (read[0], itertools.chain(*read[1:])))
+    if not first or not second:
+        return None
+    earliest, latest = (max, min) if is_of_all else (min, max)
+    start = max(training.start_ms, *(each[0] for each in first), earliest(each[0] for each in second))
+    end = min(training.end_ms, *(each[1] for each in first), latest(each[1] for each in second))
     return Window(start, end) if end > start else None
 
 
 def _verdict(
-    node: int,
-    what: str,
+    claim: _Claim,
     first: float | None,
     second: float | None,
-    is_enough: bool,
-    tolerance: tuple[float, str],
     *,
-    is_least: bool = False,
+    is_enough: bool = False,
+    is_of_all: bool = True,
 ) -> Reconciliation:
-    """is_least: the first has to be the larger one, by whatever."""
-    part, reason = tolerance
+    """is_of_all: what was not read of some devices would not change it; else it can be refuted, and not borne out."""
+    part, reason = claim.tolerance
+    agrees: bool | None = None
     if first is None or second is None or not is_enough:
-        reason = (
-            f"not compared: less than {LEAST_S:g} s, or {LEAST_COVERAGE:.0%} of it, in which all were read"
-        )
-        return Reconciliation(
-            node=node, what=what, first=first, second=second, agrees=None, tolerance=part, reason=reason
-        )
-    short = second - first if is_least else abs(second - first)
-    agrees = short <= part * max(first, second)
+        reason = NOT_COMPARED
+    else:
+        short = second - first if claim.is_least else abs(second - first)
+        agrees = short <= part * max(first, second)
+        if not is_of_all:
+            agrees, reason = (None, NOT_ALL_READ) if agrees else (False, f"{reason}; {NOT_ALL_READ}")
     return Reconciliation(
-        node=node, what=what, first=first, second=second, agrees=agrees, tolerance=part, reason=reason
+        node=claim.node,
+        what=claim.what,
+        first=first,
+        second=second,
+        agrees=agrees,
+        tolerance=part,
+        reason=reason,
+        sources=claim.sources,
     )
 
 

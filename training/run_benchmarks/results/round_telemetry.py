@@ -42,6 +42,7 @@ from run_benchmarks.results.reconciliation import reconciliations, warning
 from run_benchmarks.results.telemetry_file import read_power
 from run_benchmarks.results.telemetry_result import (
     MOST_ALL_DEVICES,
+    MOST_COMPARED,
     MOST_NODES,
     NodeTelemetry,
     Reconciliation,
@@ -78,13 +79,15 @@ class TelemetryOutcome:
 class _Node:
     """What was read of a node: see `NodePower`, `NodeTelemetry`.
 
-    doubts: what deserves a note, each of what and as a text. silent: why it has nothing of its chips, or empty.
+    doubts: what deserves a note, each of what and as a text. contradictions: those of them in which other sources are
+    against that of `power`. silent: why it has nothing of its chips, or empty.
     """
 
     power: NodePower | str
     telemetry: NodeTelemetry
     notes: tuple[str, ...] = ()
     doubts: tuple[tuple[str, str], ...] = ()
+    contradictions: tuple[tuple[str, str], ...] = ()
     silent: str = ""
     reconciliation: tuple[Reconciliation, ...] = ()
     disturbances: tuple[Disturbance, ...] = ()
@@ -134,18 +137,25 @@ def telemetry_outcome(
     silent = {name: node.silent for name, node in nodes.items() if node.silent}
     powers = {name: node.power for name, node in nodes.items()}
     summaries = {name: node.telemetry for name, node in nodes.items()}
-    figures = {**power_figures(powers, window, events, silent), **device_figures(summaries)}
+    contradictions = _folded({name: node.contradictions for name, node in nodes.items()})
+    of_power = power_figures(powers, window, events, silent, contradictions)
+    figures = {**of_power, **device_figures(summaries)}
     figures |= estimates(figures["energy"], len(folders), factors)
     notes = [note for node in nodes.values() for note in node.notes]
     kept = _of_few_devices(list(nodes.values()))
     whole = RoundTelemetry(
         nodes=tuple(node.telemetry for node in kept),
         more_nodes=len(nodes) - len(kept),
-        reconciliation=tuple(each for node in kept for each in node.reconciliation),
+        reconciliation=tuple(each for node in kept for each in node.reconciliation)[:MOST_COMPARED],
     )
     of_all = disturbances_of_all(tuple(summaries.values()), phases[0].rates if 0 in phases else ())
     disturbances = (*of_all, *(each for node in nodes.values() for each in node.disturbances))
-    return TelemetryOutcome(figures, [*notes, *_folded(nodes)], whole, disturbances[:MOST_DISTURBANCES])
+    return TelemetryOutcome(
+        figures,
+        [*notes, *_folded({name: node.doubts for name, node in nodes.items()})],
+        whole,
+        disturbances[:MOST_DISTURBANCES],
+    )
 
 
 def _of_few_devices(nodes: Sequence[_Node]) -> Sequence[_Node]:
@@ -156,12 +166,12 @@ def _of_few_devices(nodes: Sequence[_Node]) -> Sequence[_Node]:
     return nodes[: min(MOST_NODES, sum(count <= MOST_ALL_DEVICES for count in devices))]
 
 
-def _folded(nodes: Mapping[str, _Node]) -> list[str]:
+def _folded(doubts: Mapping[str, Sequence[tuple[str, str]]]) -> list[str]:
     """What is wrong with power on a node; of those with the same, all are named and the first one's values told."""
     names: dict[str, list[str]] = {}
     firsts: dict[str, str] = {}
-    for name, node in nodes.items():
-        for what, text in node.doubts:
+    for name, of_node in doubts.items():
+        for what, text in of_node:
             names.setdefault(what, []).append(name)
             firsts.setdefault(what, text)
     return [
@@ -206,12 +216,14 @@ def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
     compared = tuple(reconciliations(rank, telemetry, cut.training))
     power = node_power(folder.name, telemetry, cut)
     shared = [f"{folder.name}: {text}" for text in filter(None, [shared_power(telemetry)])]
-    wrong = [(each.what, warning(each)) for each in compared if each.agrees is False]
+    wrong = {each: (each.what, warning(each)) for each in compared if each.agrees is False}
+    of_power = power.source if isinstance(power, NodePower) else ""
     return _Node(
         power,
         summary,
         (*doubt, *shared),
-        (*wrong, *_gaps(summary)),
+        (*wrong.values(), *_gaps(summary), *_left_out(telemetry)),
+        tuple(text for each, text in wrong.items() if of_power in each.sources),
         silent_accelerators(telemetry),
         compared,
         tuple(disturbances_of_node(rank, summary, readings)),
@@ -249,6 +261,10 @@ def _gaps(node: NodeTelemetry) -> Iterator[tuple[str, str]]:
             which = f"{source} {first.device}".strip()
             since = f"from {first.start_s:.4g} s after TRAIN_START on"
             yield f"gap of {source}", f"{which} was not read for {first.seconds:.3g} s, {since}{more}"
+
+
+def _left_out(telemetry: Telemetry) -> Iterator[tuple[str, str]]:
+    return ((f"left out of {source}", f"{source}: {text}") for source, text in telemetry.left_out.items())
 
 
 def _nothing(reason: str) -> dict[str, Figure]:

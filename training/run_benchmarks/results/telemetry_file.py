@@ -17,6 +17,7 @@ from msgspec.structs import astuple
 
 from run_benchmarks.names import home_of, meter_file_of
 from run_benchmarks.results.clocks import Placement, Shift
+from run_benchmarks.results.left_out import without_implausible
 from utils.errors import FlagPerfError
 from utils.numbers import LARGEST_MEASURED
 from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry, samples_of
@@ -145,7 +146,7 @@ def read_power(
 ) -> Telemetry:
     """The power and energy that a `telemetry.jsonl` tells of, in columns: a day of 64 devices fits into the memory.
 
-    What the controller read of meters outside the node is among it.
+    What the controller read of meters outside the node is among it; readings that cannot be are not.
 
     Args:
         placement: on which time line the readings stand.
@@ -163,7 +164,7 @@ def read_power(
             table.take(tick)
         if take is not None:
             take(tick)
-    return replace(reader.telemetry(), columns=table.by_source())
+    return without_implausible(replace(reader.telemetry(), columns=table.by_source()))
 
 
 class TelemetryReader:

@@ -20,6 +20,7 @@ from utils.telemetry.records import Scope
 # Of a round; with more devices than these the nodes behind them stand in the files alone.
 MOST_NODES, MOST_ALL_DEVICES = 2_000, 20_000
 MOST_SOURCES, MOST_DEVICES = 16, 64  # of a node, of a source
+MOST_COMPARED = 10 * MOST_NODES  # sets of sources, of a round
 MOST_GAPS = 20  # of a source
 
 
@@ -125,8 +126,8 @@ class NodeTelemetry:
 class Reconciliation:
     """Two readings of the same power on a node, W over a window in which both were read.
 
-    agrees: whether they do, within `tolerance` (a part of the larger one); None where they cannot be compared, and
-    `reason` says why, as it does for the tolerance.
+    agrees: whether they do, within `tolerance` (a part of the larger one); None where nobody can tell, and
+    `reason` says why, as it does for the tolerance. sources: whose figures are doubtful where they do not.
     """
 
     node: int
@@ -136,6 +137,7 @@ class Reconciliation:
     agrees: bool | None
     tolerance: float
     reason: str
+    sources: Annotated[tuple[str, ...], Field(max_length=3 * MOST_SOURCES)] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,4 +148,4 @@ class RoundTelemetry:
     phases: Mapping[Phase, str] = field(default_factory=lambda: PHASES)
     nodes: Annotated[tuple[NodeTelemetry, ...], Field(max_length=MOST_NODES)] = ()
     more_nodes: int = 0
-    reconciliation: Annotated[tuple[Reconciliation, ...], Field(max_length=10 * MOST_NODES)] = ()
+    reconciliation: Annotated[tuple[Reconciliation, ...], Field(max_length=MOST_COMPARED)] = ()

@@ -15,8 +15,9 @@ from utils.errors import FlagPerfError, raised
 from utils.monitors.files import TelemetryFile, open_log
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import note_line
+from utils.telemetry.plausible import POWERS, is_plausible
 from utils.telemetry.quantities import BY_NAME
-from utils.telemetry.records import Sample, SourceInfo, ticks_of
+from utils.telemetry.records import Sample, Scope, SourceInfo, ticks_of
 
 if TYPE_CHECKING:
     Log = logging.Logger | logging.LoggerAdapter[logging.Logger]
@@ -39,8 +40,8 @@ class Counts:
         return f"{self.sampled} samples, {self.failed} failed, {self.late} late, {self.missed} missed"
 
 
-def _sound(sample: Sample) -> Sample:
-    """The sample without readings that are no numbers, or below 0 where that cannot be: they become its error.
+def _sound(sample: Sample, scope: Scope) -> Sample:
+    """The sample without readings that are no numbers, or such as cannot be: they become its error.
 
     One of them in `telemetry.jsonl` would cost the node all that was measured there.
     """
@@ -48,7 +49,7 @@ def _sound(sample: Sample) -> Sample:
     unsound = [
         name
         for name, value in readings.items()
-        if value is not None and name in BY_NAME and not _is_reading(name, value)
+        if value is not None and name in BY_NAME and not _is_reading(name, value, scope)
     ]
     if not unsound:
         return sample
@@ -57,8 +58,10 @@ def _sound(sample: Sample) -> Sample:
     return replace(sample, error="; ".join(filter(None, (sample.error, *words))), **changes)
 
 
-def _is_reading(name: str, value: object) -> bool:
+def _is_reading(name: str, value: object, scope: Scope) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return False
+    if name in POWERS and not is_plausible(value, scope):
         return False
     return value >= 0 or BY_NAME[name].may_be_negative
 
@@ -118,7 +121,7 @@ class Sampler:
         self.counts.late += lag_s > self.interval_s / 2
         now, monotonic_ms = _now_ms(), int(time.monotonic() * 1000)
         try:
-            samples = [_sound(sample) for sample in self.source.sample(now)]
+            samples = [_sound(sample, self.source.scope) for sample in self.source.sample(now)]
             self._write(now, monotonic_ms, samples)
             self._declare("")
         except SourceUnavailableError as error:

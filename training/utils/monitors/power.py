@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from utils.errors import FlagPerfError
 from utils.monitors.files import kernel_text
 from utils.monitors.source import Source, SourceUnavailableError
 from utils.telemetry.lines import value_log
+from utils.telemetry.plausible import PLAUSIBLE_W, clear_ms, growth_mj, is_plausible
 from utils.telemetry.records import Sample, Scope
 
 MICRO = 1e-6
@@ -37,8 +39,10 @@ class MachinePower(Source):
         self.note = MachinePower.note + (f", averaged over {interval} ms" if interval else "")
 
     def sample(self, time_ms: int) -> Sequence[Sample]:
-        watts = (int(_read(meter)) * MICRO for meter in self._meters)
-        return [Sample(time_ms, self.name, power_w=sum(watts))]
+        watts = sum(int(_read(meter)) * MICRO for meter in self._meters)
+        if not is_plausible(watts, self.scope):  # some firmware shows a meter that it does not have
+            raise FlagPerfError(f"the ACPI power meter says {watts:g} W, which no machine that runs draws")
+        return [Sample(time_ms, self.name, power_w=watts)]
 
     def log_entry(self, time_ms: int, samples: Sequence[Sample]) -> str:
         return value_log(time_ms, samples[0].power_w, DIGITS)
@@ -94,13 +98,7 @@ class RaplPower(Source):
 
     def _sample(self, zone: _Zone, time_ms: int) -> Sample:
         energy_mj = int(_read(zone.counter)) / UJ_PER_MJ
-        before = self._last.get(zone.device)
-        self._last[zone.device] = time_ms, energy_mj
-        watts = None
-        if before is not None and time_ms > before[0]:
-            # The counter wraps at most once between two samples: its range lasts minutes.
-            growth = energy_mj - before[1] + (zone.range_mj or 0.0) * (energy_mj < before[1])
-            watts = growth / (time_ms - before[0]) if growth >= 0 else None  # mJ a ms is W
+        watts, error = self._power(zone, (time_ms, energy_mj))
         return Sample(
             time_ms,
             self.name,
@@ -108,7 +106,24 @@ class RaplPower(Source):
             power_w=watts,
             energy_mj=energy_mj,
             energy_range_mj=zone.range_mj,
+            error=error,
         )
+
+    def _power(self, zone: _Zone, now: tuple[int, float]) -> tuple[float | None, str]:
+        """In W since the last reading (time in ms, energy in mJ), or nothing, and why where that is to be told."""
+        before, self._last[zone.device] = self._last.get(zone.device, now), now
+        passed_ms, most_w = now[0] - before[0], PLAUSIBLE_W[self.scope][1]
+        longest_ms = clear_ms(zone.range_mj, most_w)
+        if passed_ms <= 0:
+            return None, ""
+        if passed_ms > longest_ms:
+            seconds = f"{passed_ms / 1000:.3g} s between two readings, more than {longest_ms / 1000:.3g} s"
+            return None, f"its counter may have wrapped unseen in {seconds}: MONITORS sets the interval"
+        growth = growth_mj(before[1], now[1], passed_ms, zone.range_mj, most_w)
+        if growth is None:
+            del self._last[zone.device]  # nobody knows which of the two is wrong
+            return None, f"its counter went from {before[1]:.0f} to {now[1]:.0f} mJ in {passed_ms} ms"
+        return growth / passed_ms, ""  # mJ a ms is W
 
 
 def _power_meters(root: Path) -> Iterator[Path]:

@@ -157,6 +157,7 @@ class Telemetry:
     lines: how many there are; wrong: how many of them are no record; first_wrong: where the first is, and why.
     columns: the readings by source and device; where they are held so, there are no `samples`.
     of_controller: the sources that the controller has read itself. node_lines, node_wrong: of the node's own file.
+    left_out: source -> which of its readings of power cannot be. without_power: source -> why none of them is left.
     """
 
     path: str
@@ -169,6 +170,8 @@ class Telemetry:
     of_controller: frozenset[str] = frozenset()
     node_lines: int = field(default=0, compare=False)
     node_wrong: int = field(default=0, compare=False)
+    left_out: Mapping[str, str] = field(default_factory=dict, compare=False)
+    without_power: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def doubt(self) -> str:

@@ -80,6 +80,17 @@ class Series:
         """Whether there is any reading of a quantity."""
         return any(value >= 0 for value in self.columns.get(name, ()))
 
+    def read_from_to(self, names: Sequence[str]) -> tuple[int, int] | None:
+        """When any of these quantities was read for the first time and for the last; None where none ever was."""
+        columns = [self.columns[name] for name in names if name in self.columns]
+        rows = zip(self.times_ms, *columns)  # noqa: B905
+        back = zip(reversed(self.times_ms), *map(reversed, columns))  # noqa: B905
+        first, last = (
+            next((time_ms for time_ms, *values in each if any(value >= 0 for value in values)), None)
+            for each in (rows, back)
+        )
+        return None if first is None or last is None else (first, last)
+
     def between(self, start_ms: float, end_ms: float, around_ms: float = 0.0) -> Series:
         """The readings from one time to another, both included; and of those within `around_ms` of these the next few.
 
@@ -106,7 +117,7 @@ class Series:
         return None if self.has_read(POWER) or self.has_read(ENERGY) else self.power_on
 
 
-FEW = 16  # more than are read in the five intervals that make a hole
+FEW = 16  # the nearest one that has the value is among them, unless it was missing for long
 # Of 64 devices ten times a second for ten hours: power, energy and where its counter wraps.
 MOST_VALUES = 80_000_000
 

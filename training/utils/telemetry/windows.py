@@ -9,21 +9,21 @@ with that one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from utils.figures import FULL_COVERAGE
+from utils.numbers import counted
+from utils.telemetry.plausible import PLAUSIBLE_W, clear_ms, growth_mj
 from utils.telemetry.records import Measurement, Scope, Telemetry, Window
 from utils.telemetry.series import ENERGY, POWER
+from utils.telemetry.spans import longest_ms, spans
 from utils.text_files import shortened
 
-# Samples further apart than this many intervals have a hole between them.
-HOLE_INTERVALS = 5
 DEFAULT_INTERVAL_S = 1.0
 # A device that is on always draws power, and counters are updated at least every 100 ms.
 FROZEN_AFTER_MS = 5_000
-# Within a minute even the smallest range (65 kJ) cannot wrap twice at 1 kW.
-WRAP_IS_CLEAR_MS = 60_000
 MOST_NAMED, LONGEST_NAMES = 64, 300  # of a source's devices, and characters
 # From the whole machine to the least part of it.
 POWER_SCOPES = (Scope.MACHINE, Scope.ACCELERATOR, Scope.PACKAGE)
@@ -33,7 +33,7 @@ COUNTER = "hardware energy counter"
 INTEGRATED = "power integrated by the trapezoid rule"
 
 if TYPE_CHECKING:
-    from utils.telemetry.series import Point, Series
+    from utils.telemetry.series import Series
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ def device_energies(
     telemetry: Telemetry, windows: Sequence[Window], source: str
 ) -> Mapping[str, DeviceEnergy]:
     """What each device of the source took in these windows together, which do not overlap."""
-    hole = _hole_ms(telemetry, source)
+    hole, most_w = longest_ms(interval_ms(telemetry, source), windows), _most_w(telemetry, source)
     return {
-        device: _together([_energy(_near(series, window, hole), window, hole) for window in windows])
+        device: _together([_energy(_near(series, window, hole), window, hole, most_w) for window in windows])
         for device, series in metered_series(telemetry, source).items()
     }
 
@@ -90,22 +90,11 @@ def energy_and_power(
 
 def counted_and_integrated(
     telemetry: Telemetry, window: Window, source: str
-) -> tuple[DeviceEnergy, DeviceEnergy] | None:
-    """The energy of all devices of the source, by their counters and by their power; None where one lacks either.
-
-    `covered_ms` is the least of a device's.
-    """
-    hole = _hole_ms(telemetry, source)
+) -> list[tuple[DeviceEnergy, DeviceEnergy]]:
+    """The energy of each device of the source, by its counter and by its power."""
+    hole, most_w = longest_ms(interval_ms(telemetry, source), (window,)), _most_w(telemetry, source)
     devices = metered_series(telemetry, source).values()
-    pairs = [(_counter(each, window, hole), _integral(each, window, hole)) for each in devices]
-    sums = []
-    for totals in zip(*pairs):  # noqa: B905
-        values = [each.value for each in totals if each.value is not None]
-        if len(values) < len(totals):
-            return None
-        covered = min(each.covered_ms for each in totals)
-        sums.append(DeviceEnergy(sum(values), covered, totals[0].method))
-    return (sums[0], sums[1]) if sums else None
+    return [(_counter(each, window, hole, most_w), _integral(each, window, hole)) for each in devices]
 
 
 def _together(parts: Sequence[DeviceEnergy]) -> DeviceEnergy:
@@ -128,8 +117,9 @@ def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
     inside = [watts for time_ms, watts in sums.items() if window.start_ms <= time_ms <= window.end_ms]
     if not inside:
         return _missing(telemetry, source, "no sample in the window has this value")
-    spans = _spans(((time_ms, 0.0) for time_ms in sorted(sums)), window, _hole_ms(telemetry, source))
-    coverage = sum(span.inside_ms for span in spans) / (window.seconds * 1000)
+    hole = longest_ms(interval_ms(telemetry, source), (window,))
+    read = spans(((time_ms, 0.0) for time_ms in sorted(sums)), window, hole)
+    coverage = sum(span.inside_ms for span in read) / (window.seconds * 1000)
     return Measurement(max(inside), f"{described(telemetry, source)}: largest sample of power", coverage)
 
 
@@ -158,10 +148,10 @@ def metered_series(telemetry: Telemetry, source: str) -> Mapping[str, Series]:
 def best_power_source(telemetry: Telemetry) -> str | None:
     """The source nearest to the whole machine: machine, else accelerators, else packages.
 
-    Of several one that the controller reads, for no task can write that, else the quickest.
+    Of several that have told any power one that the controller reads, for no task can write that, else the quickest.
     """
     for scope in POWER_SCOPES:
-        if sources := telemetry.with_scope(scope):
+        if sources := [name for name in telemetry.with_scope(scope) if name not in telemetry.without_power]:
             return min(
                 sources, key=lambda name: (name not in telemetry.of_controller, interval_ms(telemetry, name))
             )
@@ -192,46 +182,53 @@ def _near(series: Series, window: Window, hole_ms: float) -> Series:
     return series.between(window.start_ms, window.end_ms, hole_ms)
 
 
-def _energy(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
-    counted = _counter(series, window, hole_ms)
-    if counted.value is not None:
-        return counted
+def _energy(series: Series, window: Window, hole_ms: float, most_w: float) -> DeviceEnergy:
+    by_counter = _counter(series, window, hole_ms, most_w)
+    is_whole = by_counter.covered_ms >= FULL_COVERAGE * window.seconds * 1000
+    if by_counter.value is not None and not by_counter.reason:
+        return by_counter
     integrated = _integral(series, window, hole_ms)
+    if by_counter.value is not None and (is_whole or by_counter.covered_ms >= integrated.covered_ms):
+        return replace(by_counter, reason=f"some of the energy counter was not used: {by_counter.reason}")
     if not series.has_read(ENERGY):  # a device without a counter: nothing to explain
         return integrated
     return DeviceEnergy(
         integrated.value,
         integrated.covered_ms,
         integrated.method,
-        f"the energy counter was not used: {counted.reason}",
+        f"the energy counter was not used: {by_counter.reason}",
     )
 
 
-def _counter(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
-    """Energy by the device's counter: differences of readings, in J."""
+def _counter(series: Series, window: Window, hole_ms: float, most_w: float) -> DeviceEnergy:
+    """Energy by the device's counter: differences of readings, in J. What is no growth is left out, and told."""
     points, wraps_at = series.points(ENERGY), series.energy_range_mj
     joules = covered = unchanged_ms = 0.0
-    for span in _spans(points, window, hole_ms, trusted_ms=WRAP_IS_CLEAR_MS if wraps_at else float("inf")):
-        growth = span.last - span.first
-        if growth < 0 and wraps_at:
-            growth += wraps_at
-        if growth < 0:
-            return DeviceEnergy(None, reason=f"it went back from {span.first:.0f} to {span.last:.0f} mJ")
+    leaps, first_leap = 0, ""
+    for span in spans(points, window, hole_ms, trusted_ms=clear_ms(wraps_at, most_w)):
+        growth = growth_mj(span.first, span.last, span.length_ms, wraps_at, most_w)
+        if growth is None:
+            leaps += 1
+            first_leap = first_leap or f"from {span.first:.0f} to {span.last:.0f} mJ"
+            continue
         unchanged_ms = 0.0 if growth else unchanged_ms + span.inside_ms
         if unchanged_ms > FROZEN_AFTER_MS:
             still_s = unchanged_ms / 1000
             return DeviceEnergy(None, reason=f"it stood still at {span.last:.0f} mJ for {still_s:.1f} s")
         joules += growth / 1000 * span.inside_ms / span.length_ms
         covered += span.inside_ms
-    if not covered:
-        return DeviceEnergy(None, reason=_why_empty(series, ENERGY))
-    return DeviceEnergy(joules, covered, COUNTER)
+    leapt = f"it was reset or misread {counted(leaps, 'time')}, first {first_leap}" if leaps else ""
+    if not joules:
+        return DeviceEnergy(
+            None, reason=leapt or ("it stood still" if covered else _why_empty(series, ENERGY))
+        )
+    return DeviceEnergy(joules, covered, COUNTER, leapt)
 
 
 def _integral(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
     """Energy by the sampled power, integrated over the covered part of the window, in J."""
     joules = covered = 0.0
-    for span in _spans(series.points(POWER), window, hole_ms):
+    for span in spans(series.points(POWER), window, hole_ms):
         joules += span.mean_inside * span.inside_ms / 1000
         covered += span.inside_ms
     if not covered:
@@ -239,51 +236,8 @@ def _integral(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
     return DeviceEnergy(joules, covered, INTEGRATED)
 
 
-class _Span(NamedTuple):
-    """Two readings next to each other, and the part between them (from `start` to `end`) that counts."""
-
-    time_ms: int
-    length_ms: int
-    first: float
-    last: float
-    start: float
-    end: float
-
-    @property
-    def inside_ms(self) -> float:
-        return self.end - self.start
-
-    @property
-    def mean_inside(self) -> float:
-        """The mean over the part inside, the value taken as linear between the readings."""
-        middle = ((self.start + self.end) / 2 - self.time_ms) / self.length_ms
-        return self.first + (self.last - self.first) * middle
-
-
-def _spans(
-    points: Iterator[Point], window: Window, hole_ms: float, trusted_ms: float | None = None
-) -> Iterator[_Span]:
-    """The spans that lie in the window, holes left out.
-
-    A counter counts on through a hole: between two readings inside the window it is trusted over
-    `trusted_ms`, and nowhere over more. A span that is cut by the window's edge is divided by time, which a
-    hole forbids.
-    """
-    begin, finish = window.start_ms, window.end_ms
-    whole_limit = hole_ms if trusted_ms is None else trusted_ms
-    cut_limit = hole_ms if trusted_ms is None else min(hole_ms, trusted_ms)
-    left, first = next(points, (0, 0.0))
-    for right, last in points:
-        if begin <= left < right <= finish:
-            if right - left <= whole_limit:
-                yield _Span(left, right - left, first, last, left, right)
-        elif right > begin and left < finish and left < right <= left + cut_limit:
-            yield _Span(left, right - left, first, last, max(left, begin), min(right, finish))
-        left, first = right, last
-
-
 def _why_empty(series: Series, name: str) -> str:
-    return series.error or f"fewer than two readings of {name} around the window"
+    return series.error or f"no two readings of {name} around the window are near enough to each other"
 
 
 def interval_ms(telemetry: Telemetry, source: str) -> float:
@@ -292,8 +246,9 @@ def interval_ms(telemetry: Telemetry, source: str) -> float:
     return (info.interval_s if info else DEFAULT_INTERVAL_S) * 1000
 
 
-def _hole_ms(telemetry: Telemetry, source: str) -> float:
-    return interval_ms(telemetry, source) * HOLE_INTERVALS
+def _most_w(telemetry: Telemetry, source: str) -> float:
+    info = telemetry.info(source)
+    return PLAUSIBLE_W[info.scope if info else Scope.MACHINE][1]
 
 
 def _label(source: str, device: str) -> str:

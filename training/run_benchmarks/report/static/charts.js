@@ -26,7 +26,7 @@ class Figure {
     return this.isByGroup() ? line.group : nameOfLine(line);
   }
 
-  // Since the first event; what a scatter has in seconds is a figure.
+  // Since the first reading or event; what a scatter has in seconds is a figure.
   isOverTime() {
     return !this.data.scatter && this.data.axes[this.axis].unit === "s";
   }
@@ -71,7 +71,7 @@ class Figure {
       legend: { show: false },
       scales: { x: { time: false, range: (_, low, high) => this.width(low, high) }, y: { range: (_, low, high) => this.range(low, high) } },
       axes: [
-        { ...look, label: axis.label + (isOverTime ? " since the first event" : axis.unit ? ` (${axis.unit})` : ""), labelSize: 18, labelFont: FONT, size: 34, font: FONT, incrs: increments, space: isOverTime ? 70 : 60, values: (_, splits) => splits.map((value) => (isOverTime ? tickTime(value, splits[splits.length - 1]) : shownNumber(value))) },
+        { ...look, label: axis.label + (isOverTime ? " since the first reading or event" : axis.unit ? ` (${axis.unit})` : ""), labelSize: 18, labelFont: FONT, size: 34, font: FONT, incrs: increments, space: isOverTime ? 70 : 60, values: (_, splits) => splits.map((value) => (isOverTime ? tickTime(value, splits[splits.length - 1]) : shownNumber(value))) },
         { ...look, size: 58, font: FONT, values: (_, splits) => splits.map(shownNumber) },
       ],
       series: [{}, ...this.lines.map((line, index) => this.series(line, index))],
@@ -111,17 +111,20 @@ class Figure {
     return [this.data.fromZero && least === 0 ? 0 : least - room, most + room];
   }
 
-  // Phases lie behind the grid.
+  // Phases lie behind the grid. One that lies in another covers it, so that colours do not mix; a short one can be seen.
   shade(chart) {
     if (!this.isOverTime()) return;
     const { ctx, bbox } = chart;
     ctx.save();
-    ctx.globalAlpha = Number(colour("phase-alpha"));
     for (const [kind, start, end] of this.data.phases) {
       const from = Math.max(chart.valToPos(start, "x", true), bbox.left);
       const to = Math.min(chart.valToPos(end, "x", true), bbox.left + bbox.width);
-      ctx.fillStyle = colour(kind);
-      if (to > from) ctx.fillRect(from, bbox.top, Math.max(to - from, 1), bbox.height);
+      if (to <= from) continue;
+      for (const [name, alpha] of [["ground", 1], [kind, Number(colour("phase-alpha"))]]) {
+        ctx.globalAlpha = alpha;
+        ctx.fillStyle = colour(name);
+        ctx.fillRect(from, bbox.top, Math.max(to - from, 2 * uPlot.pxRatio), bbox.height);
+      }
     }
     ctx.restore();
   }
