@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -152,7 +152,8 @@ async def remove_run(
     """
     if cluster.kubernetes:
         left = (await _pods(cluster.kubernetes)).get(uid, Leftovers())
-        await KubernetesHosts(cluster.kubernetes, uid).close()
+        by_label = replace(cluster.kubernetes, job="")  # a job by name may be another run's by now
+        await KubernetesHosts(by_label, uid).close()
         return {cluster.scheduler: Removed(tuple(unit.name for unit in left.units))}
     runtime, paths = open_runtime(run), host_paths(run, RunId(uid.partition("-")[0], uid, ""), "")
     folder = _results_of(uid, run.log_path)
@@ -278,10 +279,8 @@ async def _folders(transport: Transport, work: str, name: str) -> list[str]:
 def _by_run(
     units: Iterable[UnitState], pip_folders: list[str], work_folders: list[str], logs: list[str]
 ) -> dict[str, Leftovers]:
-    units_of, pip_of = (
-        _grouped(units, lambda unit: run_of(unit.labels)),
-        _grouped(pip_folders, run_of_pip_folder),
-    )
+    units_of = _grouped(units, lambda unit: run_of(unit.labels))
+    pip_of = _grouped(pip_folders, run_of_pip_folder)
     copies_of = _grouped(work_folders, _run_of_copy)
     logs_of = {name: folder for folder in logs if RUN_UID.fullmatch(name := PurePosixPath(folder).name)}
     # what has no name of ours belongs to no run, and is left alone

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from run_benchmarks.hosts import open_allocator
+from run_benchmarks.hosts import open_allocator, standing_hosts
 from run_benchmarks.hosts.base import Allocation, AllocationError
 from run_benchmarks.hosts.kubernetes import allocator, ends, pending
 from run_benchmarks.hosts.kubernetes.allocator import KubernetesHosts
@@ -290,6 +290,22 @@ def test_the_pods_of_a_job_that_is_there_are_kept_to_the_runs_end(api: Kubernete
             await hosts.close()
             assert not api.objects
             assert ("DELETE", f"/apis/batch/v1/namespaces/bench/jobs/{name}") in api.requests
+
+    asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+
+
+def test_who_looks_or_cleans_up_deletes_no_job_by_its_name(api: KubernetesApi, plan: Plan) -> None:
+    """It is of a run that trains there: `doctor` took its pods away, and so did `cleanup` of a run that was over."""
+
+    async def scenario() -> None:
+        assert plan.cluster.kubernetes
+        async with open_allocator(plan, UID).acquire(plan.cases[0]):
+            job = api.of_kind("jobs")[0]["metadata"]["name"]
+            named = replace(plan.cluster, kubernetes=replace(plan.cluster.kubernetes, job=job))
+            async with standing_hosts(replace(plan, cluster=named), "doctor-1") as (seen, _):
+                assert len(seen.cluster.hosts) == 2
+            await remove_run(named, plan.run, f"{UID[:-1]}0")
+            assert len(api.of_kind("jobs")) == 1 and len(api.of_kind("pods")) == 2
 
     asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
 

@@ -26,10 +26,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from run_benchmarks.meters import open_meter
+from run_benchmarks.plan.meters import Meter
 from tests.ports import free_port
 
 USER, PASSWORD = "reader", "Wj7-BMC-secret"
 WATTS_PER_COUNT = 4  # of the simulated sensors, whose raw readings have eight bits
+Resources = dict[str, dict[str, Any]]  # by their paths below /redfish/v1
+SYSTEM_BOARD, POWER_SUPPLY = 7, 10  # entity IDs
+FIRST_SUPPLY = 100  # from which number on the simulated sensors of power supplies' states are
 STATIC = Path(sys.executable).with_name("sushy-static")
 
 
@@ -44,6 +49,10 @@ class Simulated:
     def set_sensor(self, name: str, watts: int) -> None:
         """What a sensor of an IPMI BMC tells from now on."""
         _replace(self.folder / name, f"{watts // WATTS_PER_COUNT}\n")
+
+    def set_present(self, name: str, *, is_present: bool) -> None:
+        """Whether the power supply of a sensor is in its bay."""
+        _replace(self.folder / f"{name} Status", f"{int(is_present)}\n")
 
     def set_resource(self, path: str, content: Mapping[str, Any]) -> None:
         """What lies at a path below /redfish/v1 from now on."""
@@ -74,8 +83,11 @@ def running(argv: Sequence[str | Path], folder: Path) -> Iterator[subprocess.Pop
 
 
 @contextmanager
-def ipmi_bmc(folder: Path, sensors: Mapping[str, int]) -> Iterator[Simulated]:
-    """One with these sensors, in watts. `ipmi_sim` has neither DCMI nor cipher suite 17."""
+def ipmi_bmc(folder: Path, sensors: Mapping[str, int], supplies: Sequence[str] = ()) -> Iterator[Simulated]:
+    """One with these sensors, in watts. `ipmi_sim` has neither DCMI nor cipher suite 17.
+
+    supplies: those of the sensors that are of power supplies; `set_present` takes such a supply out of its bay.
+    """
     simulator = shutil.which("ipmi_sim", path=f"{os.environ['PATH']}:/usr/sbin")
     if simulator is None or shutil.which("ipmitool") is None:
         pytest.skip("there is no ipmi_sim (openipmi) or no ipmitool")
@@ -84,18 +96,41 @@ def ipmi_bmc(folder: Path, sensors: Mapping[str, int]) -> Iterator[Simulated]:
     (folder / "state").mkdir(parents=True)
     (folder / "lan.conf").write_text(_lan_conf(port))
     lines = ["mc_setbmc 0x20", "mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02"]
+    for number, name in enumerate(supplies, start=1):
+        bmc.set_present(name, is_present=True)
+        lines += _supply_commands(number, folder / f"{name} Status")
     for number, (name, watts) in enumerate(sensors.items(), start=1):
         bmc.set_sensor(name, watts)
-        lines += [
-            f'sensor_add 0x20 0 {number} 0x0b 0x01 poll 50 file "{folder / name}"',
-            f"sensor_set_event_support 0x20 0 {number} enable scanning none" + 4 * " 000000000000000",
-            "main_sdr_add 0x20 " + " ".join(f"{byte:#04x}" for byte in _sensor_record(number, name)),
-        ]
+        lines += _sensor_commands(
+            number, folder / name, list(supplies).index(name) + 1 if name in supplies else 0
+        )
     (folder / "commands").write_text("\n".join([*lines, "mc_enable 0x20", ""]))
     argv = (simulator, "-n", "-c", folder / "lan.conf", "-f", folder / "commands", "-s", folder / "state")
     with running(argv, folder):
         _wait(lambda: all(f",{watts}," in _ipmitool(port) for watts in sensors.values()), folder)
         yield bmc
+
+
+def _sensor_commands(number: int, file: Path, supply: int) -> list[str]:
+    """A sensor in watts; supply: of which power supply, 0 of none."""
+    depends = f" depends=0x20,0,{FIRST_SUPPLY + supply},0" if supply else ""
+    entity = (POWER_SUPPLY, supply) if supply else (SYSTEM_BOARD, 1)
+    return [
+        f'sensor_add 0x20 0 {number} 0x0b 0x01 poll 50 file "{file}"{depends}',
+        f"sensor_set_event_support 0x20 0 {number} enable scanning none" + 4 * " 000000000000000",
+        "main_sdr_add 0x20 " + " ".join(f"{byte:#04x}" for byte in _sensor_record(number, file.name, entity)),
+    ]
+
+
+def _supply_commands(supply: int, file: Path) -> list[str]:
+    """The state of a power supply, of which bit 0 is that it is there."""
+    number = FIRST_SUPPLY + supply
+    return [
+        f'sensor_add 0x20 0 {number} 0x08 0x6f poll 50 file "{file}"',
+        f"sensor_set_event_support 0x20 0 {number} enable scanning per-state" + 4 * " 000000000000001",
+        "main_sdr_add 0x20 "
+        + " ".join(f"{byte:#04x}" for byte in _state_record(number, f"State {supply}", supply)),
+    ]
 
 
 def _lan_conf(port: int) -> str:
@@ -108,13 +143,20 @@ def _lan_conf(port: int) -> str:
     return f'name "bmc"\nset_working_mc 0x20\n{lan}  user 2 true "{USER}" "{PASSWORD}" admin 10 none md2 md5 straight\n'
 
 
-def _sensor_record(number: int, name: str) -> list[int]:
+def _sensor_record(number: int, name: str, entity: tuple[int, int]) -> list[int]:
     """A full sensor record (IPMI 2.0, table 43-1) of a threshold sensor in watts."""
-    owner = [0x20, 0, number, 0x07, 1, 0x7F, 0x68, 0x0B, 0x01, *6 * [0]]
+    owner = [0x20, 0, number, *entity, 0x7F, 0x68, 0x0B, 0x01, *6 * [0]]
     units = [0, 6, 0, 0, WATTS_PER_COUNT, *5 * [0]]
     limits = [0, 0, 0, 0, 0xFF, 0, *11 * [0]]
     body = [*owner, *units, *limits, 0xC0 | len(name), *name.encode()]
     return [0, 0, 0x51, 1, len(body), *body]
+
+
+def _state_record(number: int, name: str, supply: int) -> list[int]:
+    """A compact sensor record (IPMI 2.0, table 43-2) of the states of a power supply."""
+    owner = [0x20, 0, number, POWER_SUPPLY, supply, 0x7F, 0x40, 0x08, 0x6F, *6 * [0]]
+    body = [*owner, 0, 0, 0, 1, *7 * [0], 0xC0 | len(name), *name.encode()]
+    return [0, 0, 0x51, 2, len(body), *body]
 
 
 def _ipmitool(port: int) -> str:
@@ -168,6 +210,15 @@ def redfish_bmc(folder: Path, resources: Mapping[str, Mapping[str, Any]]) -> Ite
     with running(list(map(str, argv)), folder):
         _wait(lambda: _listens(bmc.port), folder)
         yield bmc
+
+
+@contextmanager
+def reading(folder: Path, resources: Mapping[str, Any], **options: Any) -> Iterator[Any]:
+    """What reads a BMC with these resources, and the BMC."""
+    with redfish_bmc(folder / "bmc", resources) as bmc:
+        source = open_meter(Meter("redfish", "127.0.0.1", bmc.port, ca_file=bmc.ca_file, **options))
+        yield source, bmc
+        source.close()
 
 
 def self_signed(folder: Path, name: str = "127.0.0.1") -> tuple[Path, Path]:

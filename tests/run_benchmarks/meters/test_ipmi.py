@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from run_benchmarks.meters import open_meter
 from run_benchmarks.meters.base import UnreachableError
-from run_benchmarks.meters.ipmi import sensors_of_machine, values_of
+from run_benchmarks.meters.ipmi import PRESENT, Chosen, sensors_of_machine, values_of
 from run_benchmarks.plan.meters import Meter
 from tests.run_benchmarks.meters.simulators import PASSWORD, USER, Simulated, ipmi_bmc
 from utils.errors import FlagPerfError
@@ -99,27 +101,94 @@ def test_without_the_tool_it_is_said_what_to_install(monkeypatch: pytest.MonkeyP
     assert "apt-get install ipmitool" in error.value.remedy
 
 
+def listed(*rows: tuple[str, str]) -> str:
+    """As `ipmitool sdr elist` prints sensors, by name and reading: each of the power supply with the name's number."""
+    lines = []
+    for number, (name, reading) in enumerate(rows):
+        status = "ns" if reading in ("No Reading", "Disabled") else "ok"
+        supply = next(filter(str.isdigit, name), "9")
+        lines.append(f"{name:16} | {number:02X}h | {status:3} | 10.{supply} | {reading}\n")
+    return "".join(lines)
+
+
+FIRST, SECOND = ("PS1 Input Power", "100 Watts"), ("PS2 Input Power", "108 Watts")
 LISTINGS = [
-    ("CPU1 Temp,40,degrees C,ok\nPwr Consumption,168,Watts,ok\n", ("Pwr Consumption",)),
-    ("PS1 Input Power,100,Watts,ok\nPS2 Input Power,108,Watts,ok\nCPU Power,60,Watts,ok\n", None),
-    ("Total_Power,,,ns\nPSU1_PIN,120,Watts,ok\nPSU1_POUT,100,Watts,ok\n", ("PSU1_PIN",)),
-    ("SYS_POWER,330,Watts,ok\nTotal_Power,360,Watts,ok\n", ("Total_Power",)),
+    ((("CPU1 Temp", "40 degrees C"), ("Pwr Consumption", "168 Watts")), ("Pwr Consumption",)),
+    ((FIRST, SECOND, ("CPU Power", "60 Watts")), ("PS1 Input Power", "PS2 Input Power")),
+    ((FIRST, ("PS2 Input Power", "0 Watts")), ("PS1 Input Power", "PS2 Input Power")),
+    ((("Total_Power", "No Reading"), ("PSU1_PIN", "120 Watts"), ("PSU1_POUT", "99 Watts")), ("PSU1_PIN",)),
+    ((("SYS_POWER", "330 Watts"), ("Total_Power", "360 Watts")), ("Total_Power",)),
 ]
 
 
-@pytest.mark.parametrize(("listing", "chosen"), LISTINGS)
-def test_sensors_are_chosen_by_their_names(listing: str, chosen: tuple[str, ...] | None) -> None:
-    assert sensors_of_machine(listing) == (chosen or ("PS1 Input Power", "PS2 Input Power"))
+@pytest.mark.parametrize(("rows", "chosen"), LISTINGS)
+def test_sensors_are_chosen_by_their_names(rows: Any, chosen: tuple[str, ...]) -> None:
+    assert sensors_of_machine(listed(*rows), lambda: "") == Chosen(chosen)
 
 
-@pytest.mark.parametrize(
-    "listing", ["", "CPU Power,60,Watts,ok\nGPU1 Power,300,Watts,ok\n", "--total-power,9,Watts,ok\n"]
-)
-def test_where_none_is_of_the_whole_machine_they_are_named(listing: str) -> None:
+def test_a_reading_beyond_a_threshold_is_one() -> None:
+    listing = listed(FIRST, SECOND).replace("| ok  |", "| cr  |")
+    assert sensors_of_machine(listing, lambda: "") == Chosen(("PS1 Input Power", "PS2 Input Power"))
+
+
+PARTS = (("CPU Power", "60 Watts"), ("GPU1 Power", "300 Watts"))
+
+
+@pytest.mark.parametrize("rows", [(), PARTS, (("--total-power", "9 Watts"),)])
+def test_where_none_is_of_the_whole_machine_they_are_named(rows: Any) -> None:
     with pytest.raises(FlagPerfError, match="no sensor is known") as error:
-        sensors_of_machine(listing)
-    assert ("CPU Power, GPU1 Power" in error.value.message) is ("GPU1" in listing)
+        sensors_of_machine(listed(*rows), lambda: "")
+    assert ("CPU Power, GPU1 Power" in error.value.message) is (rows == PARTS)
     assert '"sensors"' in error.value.remedy
+
+
+SILENT = ("PS2 Input Power", "Disabled")
+IN_FIRST, IN_SECOND, NOT_IN_SECOND = ("PS1 Status", PRESENT), ("PS2 Status", PRESENT), ("PS2 Status", "")
+
+
+STATES = [
+    (),
+    (IN_FIRST,),
+    (IN_FIRST, IN_SECOND),
+    (IN_FIRST, ("PS2 Status", "No Reading")),
+    (NOT_IN_SECOND,),
+    (("PS1 Status", ""), NOT_IN_SECOND),  # a BMC that says of none that it is there
+]
+
+
+@pytest.mark.parametrize("states", STATES)
+def test_a_power_supply_that_tells_nothing_may_carry_half(states: Any) -> None:
+    with pytest.raises(FlagPerfError, match="PS2 Input Power tells nothing: what PS1 Input Power") as error:
+        sensors_of_machine(listed(FIRST, SILENT), lambda: listed(*states))
+    assert '"sensors"' in error.value.remedy
+
+
+def test_an_empty_bay_is_no_part_of_the_machine() -> None:
+    chosen = sensors_of_machine(listed(FIRST, SILENT), lambda: listed(IN_FIRST, NOT_IN_SECOND))
+    assert chosen == Chosen(("PS1 Input Power",), ("PS2 Input Power",))
+
+
+def test_power_supplies_are_added_as_they_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    first, second = "PS1 Input Power", "PS2 Input Power"
+    with ipmi_bmc(tmp_path / "bmc", {first: 400, second: 360}, supplies=(first, second)) as bmc:
+        both = open_meter(meter_of(bmc.port))
+        assert both.read() == 760
+        bmc.set_present(second, is_present=False)
+        until = time.monotonic() + 30
+        with pytest.raises(FlagPerfError, match="no reading of sensor PS2 Input Power"):
+            while both.read() == 760 and time.monotonic() < until:  # the simulator reads its files at times
+                pass
+        one = open_meter(meter_of(bmc.port))
+        assert one.read() == 400
+        assert one.note.endswith("sensor PS1 Input Power")
+        bmc.set_present(second, is_present=True)
+        until = time.monotonic() + 30
+        while one.read() == 400 and time.monotonic() < until:
+            pass
+        assert one.read() == 760, "a supply was put in"
+        both.close()
+        one.close()
 
 
 def test_what_is_no_number_is_no_reading() -> None:

@@ -17,7 +17,7 @@ import pytest
 from run_benchmarks.display.base import Display
 from run_benchmarks.display.power_meter import Power, PowerMeter
 from run_benchmarks.meters.reading import MeterReadings
-from run_benchmarks.meters.redfish import LONGEST_NAME
+from run_benchmarks.meters.redfish_resources import LONGEST_NAME
 from run_benchmarks.names import Node, meter_file_of
 from run_benchmarks.plan.meters import Meter
 from run_benchmarks.plan.secrets import Secrets

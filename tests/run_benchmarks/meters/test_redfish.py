@@ -6,7 +6,7 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,32 +17,23 @@ import pytest
 
 from run_benchmarks.meters import https, open_meter
 from run_benchmarks.meters.base import RefusedError, UnreachableError
-from run_benchmarks.meters.redfish import LONGEST_PATH
+from run_benchmarks.meters.redfish_resources import LONGEST_PATH
 from run_benchmarks.plan.meters import Meter
 from tests.ports import free_port
 from tests.run_benchmarks.meters.simulators import (
     PASSWORD,
     USER,
+    Resources,
     chassis,
     link,
     power,
-    redfish_bmc,
+    reading,
     self_signed,
 )
 from utils.errors import FlagPerfError
 from utils.telemetry.records import Scope
 
 VARIABLE = "METER_OF_THE_TESTS"
-Resources = dict[str, dict[str, Any]]
-
-
-@contextmanager
-def reading(folder: Path, resources: Mapping[str, Any], **options: Any) -> Iterator[Any]:
-    """What reads a BMC with these resources, and the BMC."""
-    with redfish_bmc(folder / "bmc", resources) as bmc:
-        source = open_meter(Meter("redfish", "127.0.0.1", bmc.port, ca_file=bmc.ca_file, **options))
-        yield source, bmc
-        source.close()
 
 
 def test_the_power_of_the_chassis_is_read_live(tmp_path: Path) -> None:
@@ -107,38 +98,14 @@ def test_what_the_bmc_has_is_found(resources: Resources, watts: float, what: str
         assert f": {what} of chassis 1" in source.note
 
 
-@pytest.mark.parametrize("other", [None, 10**400])
-def test_half_of_the_power_supplies_is_no_power(other: int | None, tmp_path: Path) -> None:
-    resources = chassis(Power=link("Chassis/1/Power"))
-    resources["Chassis/1/Power"] = {"PowerSupplies": [{"PowerInputWatts": 210}, {"PowerInputWatts": other}]}
-    with reading(tmp_path, resources) as (source, _), pytest.raises(FlagPerfError, match="tells no power"):
+def test_a_sensor_of_a_part_is_not_the_machine_however_total_it_is(tmp_path: Path) -> None:
+    path = "Chassis/1/Sensors/gpu_total_power"
+    resources = chassis(Sensors=link("Chassis/1/Sensors")) | {"Chassis/1/Sensors": {"Members": [link(path)]}}
+    with (
+        reading(tmp_path, resources | {path: {"Reading": 2800}}) as (source, _),
+        pytest.raises(FlagPerfError, match="tells no power: 1"),
+    ):
         source.read()
-
-
-def two_chassis(**of_second: Any) -> Resources:
-    first = chassis("Box", Power=link("Chassis/Box/Power")) | {"Chassis/Box/Power": power(700)}
-    second = {
-        "Chassis/GPU": {"Power": link("Chassis/GPU/Power"), **of_second},
-        "Chassis/GPU/Power": power(350),
-    }
-    return {**first, **second, "Chassis": {"Members": [link("Chassis/Box"), link("Chassis/GPU")]}}
-
-
-def test_a_board_in_the_box_is_not_the_machine(tmp_path: Path) -> None:
-    with reading(tmp_path, two_chassis(Links={"ContainedBy": link("Chassis/Box")})) as (source, _):
-        assert source.read() == 700
-
-
-def test_of_several_chassis_one_must_be_named(tmp_path: Path) -> None:
-    with reading(tmp_path, two_chassis()) as (source, _):
-        with pytest.raises(FlagPerfError, match="several chassis that tell a power: Box, GPU") as error:
-            source.read()
-        assert '"chassis"' in error.value.remedy
-        named = open_meter(replace(source.meter, chassis="GPU"))
-        assert named.read() == 350
-        with pytest.raises(FlagPerfError, match="no such chassis") as error:
-            open_meter(replace(source.meter, chassis="Rack")).read()
-        assert "Box, GPU" in error.value.remedy
 
 
 def test_a_long_name_is_not_quoted(tmp_path: Path) -> None:

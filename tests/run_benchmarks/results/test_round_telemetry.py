@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from tests.run_benchmarks.builders import (
     write_rank_log,
 )
 from utils.events import Event, EventName
+from utils.inventory import INVENTORY_FILE, HostInventory, Inventory, Software
 from utils.telemetry.lines import TELEMETRY_FILE, record_line
 from utils.telemetry.records import Sample, Scope, SourceInfo, Tick
 
@@ -241,6 +242,20 @@ def test_a_reading_that_no_chip_can_have_is_left_out_and_told(tmp_path: Path) ->
         "h0_noderank0: gpu: readings of power left out: 1 of 80, first 65535 W of 0; "
         "no accelerator that is on draws that",
     )
+
+
+@pytest.mark.parametrize(("limit", "is_told"), [(300.0, False), (120.0, True), (0, False), ("400 W", False)])
+def test_a_chip_that_was_read_far_beyond_its_power_limit_is_named(
+    limit: float | str, is_told: bool, tmp_path: Path
+) -> None:
+    for rank in range(2):
+        folder = tmp_path / f"h{rank}_noderank{rank}"
+        write_node(folder, [GPUS], gpus(lambda second: 330), events(AT_THE_END) if rank == 0 else [])
+        inventory = Inventory(HostInventory(accelerators=({"power_limit_w": limit},)), Software())
+        (folder / INVENTORY_FILE).write_text(json.dumps(asdict(inventory)))
+    result, _ = judged(tmp_path, "h0", "h1")
+    told = "h0: gpu 0 was read at 330 W, its power limit is 120 W (of the first of 2 chips)"
+    assert [note for note in result.notes if "limit" in note] == [told] * is_told
 
 
 def test_a_machine_of_0_w_is_none_and_another_source_is_taken(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from tests.search_log import (
     two_trials,
     worker,
 )
-from utils.search.account import finished_values
+from utils.search import account
+from utils.search.account import OfWorker, finished_values
 from utils.search.events import SearchEnd, SearchRecord, SearchResumed
 
 FIRST = TRAINING * BOTH + VALIDATION * FORWARD  # operations of an epoch of trial 1; trial 2 has twice as many
@@ -66,6 +67,29 @@ def taken_up() -> list[SearchRecord]:
     """Both workers had a trial from 10 s on, and the controller was away twice: from 110 and, soon back, from 510 s."""
     begun = [start(starts=3, away_s=780.0), *two_trials()[1:7], SearchResumed(500.0, 110.0)]
     return [*begun, SearchResumed(900.0, 510.0)]
+
+
+def test_a_search_that_is_taken_up_walks_only_the_workers_heard_of_since(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A log of as many workers as times that it was taken up held the judge up for hours."""
+    looks: list[int] = []
+
+    class Counted(OfWorker):
+        def __getattribute__(self, name: str) -> object:
+            if name == "silent_since_s":
+                looks.append(1)
+            return super().__getattribute__(name)
+
+        def __setattr__(self, name: str, value: object) -> None:
+            looks.append(1)
+            super().__setattr__(name, value)
+
+    monkeypatch.setattr(account, "OfWorker", Counted)
+    workers = [worker(1.0, number) for number in range(50)]
+    taken = account_of([start(), *workers, *[SearchResumed(2.0, 2.0)] * 50, worker(3.0, 7)])
+    assert len(looks) < 500
+    assert [taken.workers[number].silent_since_s for number in (6, 7)] == [2.0, None]
 
 
 def test_of_a_worker_that_went_with_a_controller_nothing_counts_behind_that() -> None:

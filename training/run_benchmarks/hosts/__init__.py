@@ -56,7 +56,9 @@ async def standing_hosts(plan: Plan, run: str) -> AsyncIterator[tuple[Plan, Allo
             addresses = {name: host.address for name, host in hosts.items()}
             yield plan, FixedHosts(plan.cluster, lambda name: hosts[name].transport, addresses)
     finally:
-        await allocator.close()
+        # a job that the settings name is of the run that trains there, or is about to
+        if not (plan.cluster.kubernetes and plan.cluster.kubernetes.job):
+            await allocator.close()
 
 
 def _largest(plan: Plan) -> CasePlan:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from run_benchmarks.meters.base import MeterSource, UnreachableError
@@ -32,6 +33,8 @@ TOTALS = (
 )  # fmt: skip
 # A BMC names its sensors, and the names become words of a command: none may be an option.
 _NAME = re.compile(r"\w[\w .()/+#&:-]{0,31}")
+# What `ipmitool sdr type` says of a power supply that is in its bay (IPMI 2.0, table 42-3, type 08h, offset 0).
+PRESENT = "Presence detected"
 # What each power supply takes in; what it gives out is without its losses.
 _SUPPLY = re.compile(
     r"(ps|psu|powersupply|pwrsupply)\d+((input|in)((power|pwr|watts)\d*)?|(power|pwr)(input|in)|pin)",
@@ -39,12 +42,40 @@ _SUPPLY = re.compile(
 )
 
 
+@dataclass(frozen=True)
+class Sensor:
+    """A line of ipmitool's `sdr elist`. entity: the part of the machine that it is of, 10.2 is the second supply."""
+
+    name: str
+    status: str
+    entity: str
+    reading: str
+
+    @property
+    def plain(self) -> str:
+        """Its name without what is no letter or digit."""
+        return re.sub(r"[^a-z0-9]", "", self.name.lower())
+
+    @property
+    def is_silent(self) -> bool:
+        """It has no reading; one that is beyond a threshold (nc, cr) has."""
+        return self.status == "ns"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The sensors whose sum is the power; none: DCMI tells it. of_empty_bays: added once there is a supply in them."""
+
+    sensors: tuple[str, ...] = ()
+    of_empty_bays: tuple[str, ...] = ()
+
+
 class IpmiMeter(MeterSource):
     """The power of a machine by ipmitool: one call a sample."""
 
     def __init__(self, meter: Meter) -> None:
         super().__init__(meter)
-        self._sensors: tuple[str, ...] | None = None  # none of them: DCMI; None: not known yet
+        self._way: Chosen | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def close(self) -> None:
@@ -53,28 +84,38 @@ class IpmiMeter(MeterSource):
             self._folder.cleanup()
 
     def _read(self) -> float:
-        if self._sensors is None:
-            self._sensors = self._chosen()
-        return self._sum(self._sensors) if self._sensors else self._by_dcmi()
+        if self._way is None:
+            self._way = self._chosen()
+        return self._sum(self._way) if self._way.sensors else self._by_dcmi()
 
-    def _chosen(self) -> tuple[str, ...]:
-        """The sensors whose sum is the power; none where DCMI tells it."""
+    def _chosen(self) -> Chosen:
         if not self.meter.sensors:
             try:
                 self._by_dcmi()
                 self._describe("DCMI power reading")
-                return ()
+                return Chosen()
             except UnreachableError:
                 raise
             except FlagPerfError:  # it has no DCMI
                 pass
         self._folder = self._folder or tempfile.TemporaryDirectory(prefix="flagperf-ipmi-")
         self._ask("sdr", "dump", str(self._cache), timeout_s=FIRST_CALL_S)
-        sensors = self.meter.sensors or sensors_of_machine(
-            self._ask(*self._cached, "-c", "sdr", "list", "full")
-        )
-        self._describe(f"{'sensor' if len(sensors) == 1 else 'sum of sensors'} {', '.join(sensors)}")
-        return tuple(sensors)
+        chosen = Chosen(self.meter.sensors) if self.meter.sensors else self._by_names()
+        count = len(chosen.sensors)
+        self._describe(f"{'sensor' if count == 1 else 'sum of sensors'} {', '.join(chosen.sensors)}")
+        return chosen
+
+    def _by_names(self) -> Chosen:
+        listing = self._ask(*self._cached, "sdr", "elist", "full", timeout_s=FIRST_CALL_S)
+        return sensors_of_machine(listing, self._states_of_supplies)
+
+    def _states_of_supplies(self) -> str:
+        try:
+            return self._ask(*self._cached, "sdr", "type", "Power Supply")
+        except UnreachableError:
+            raise
+        except FlagPerfError:  # nothing is known of them
+            return ""
 
     @property
     def _cache(self) -> Path:
@@ -92,12 +133,13 @@ class IpmiMeter(MeterSource):
             raise FlagPerfError(f"{self.meter.where}: its DCMI power reading is not active")
         return float(watts[1])
 
-    def _sum(self, sensors: tuple[str, ...]) -> float:
-        values = values_of(self._ask(*self._cached, "-c", "sensor", "reading", *sensors))
-        missing = [name for name in sensors if name not in values]
+    def _sum(self, chosen: Chosen) -> float:
+        names = (*chosen.sensors, *chosen.of_empty_bays)
+        values = values_of(self._ask(*self._cached, "-c", "sensor", "reading", *names))
+        missing = [name for name in chosen.sensors if name not in values]
         if missing:
             raise FlagPerfError(f"{self.meter.where}: no reading of sensor {', '.join(missing)}")
-        return sum(values[name] for name in sensors)
+        return sum(values[name] for name in names if name in values)
 
     def _ask(self, *words: str, timeout_s: float = CALL_S) -> str:
         """What ipmitool prints. The password goes there by the environment: nobody else sees that of a process."""
@@ -118,25 +160,59 @@ class IpmiMeter(MeterSource):
             raise kind(f"{meter.where}: {error.message}", remedy=remedy) from error
 
 
-def sensors_of_machine(listing: str) -> tuple[str, ...]:
-    """Those of the sensors of `ipmitool -c sdr list full` whose sum is the power of the whole machine.
+def sensors_of_machine(listing: str, states_of_supplies: Callable[[], str]) -> Chosen:
+    """Those of the sensors of `ipmitool sdr elist full` whose sum is the power of the whole machine.
+
+    Args:
+        states_of_supplies: asks for `ipmitool sdr type "Power Supply"`, where it matters.
 
     Raises:
-        FlagPerfError: none is known to be.
+        FlagPerfError: none is known to be; or a power supply that may carry a part of the load tells nothing.
     """
-    rows = [line.split(",") for line in listing.splitlines()]
-    watts = [row[0] for row in rows if row[2:4] == ["Watts", "ok"] and _NAME.fullmatch(row[0])]
-    plain = {name: re.sub(r"[^a-z0-9]", "", name.lower()) for name in watts}
-    total = next((name for known in TOTALS for name in watts if plain[name] == known), None)
+    sensors = [each for each in _sensors_in(listing) if _NAME.fullmatch(each.name)]
+    watts = [each for each in sensors if not each.is_silent and each.reading.endswith(" Watts")]
+    total = next((each.name for known in TOTALS for each in watts if each.plain == known), None)
     if total is not None:
-        return (total,)
-    supplies = tuple(name for name in watts if _SUPPLY.fullmatch(plain[name]))
+        return Chosen((total,))
+    supplies = [each for each in watts if _SUPPLY.fullmatch(each.plain)]
     if supplies:
-        return supplies
-    named = ", ".join(watts[:MOST_NAMED]) or "none"
+        silent = _silent_siblings(supplies, sensors)
+        if silent:
+            _check_that_absent(silent, supplies, states_of_supplies())
+        return Chosen(_names(supplies), _names(silent))
+    named = ", ".join(_names(watts)[:MOST_NAMED]) or "none"
     raise FlagPerfError(
         f"no sensor is known to be of the whole machine; in watts it has: {named}",
         remedy='write which are: "sensors": ["NAME"]; several are added',
+    )
+
+
+def _sensors_in(listing: str) -> list[Sensor]:
+    rows = [[field.strip() for field in line.split("|")] for line in listing.splitlines()]
+    return [Sensor(row[0], row[2], row[3], row[4]) for row in rows if len(row) == 5]
+
+
+def _names(sensors: Sequence[Sensor]) -> tuple[str, ...]:
+    return tuple(each.name for each in sensors)
+
+
+def _silent_siblings(supplies: Sequence[Sensor], sensors: Sequence[Sensor]) -> list[Sensor]:
+    """Sensors without a reading, and so without a unit, that have another's name but for the number."""
+    alike = {re.sub(r"\d+", "#", each.plain) for each in supplies}
+    return [each for each in sensors if each.is_silent and re.sub(r"\d+", "#", each.plain) in alike]
+
+
+def _check_that_absent(silent: Sequence[Sensor], telling: Sequence[Sensor], states: str) -> None:
+    """FlagPerfError if not all of these are of empty bays, by a BMC that says which other supplies are in theirs."""
+    stated = [each for each in _sensors_in(states) if not each.is_silent]
+    present = {each.entity for each in stated if PRESENT in each.reading}
+    empty = {each.entity for each in stated} - present
+    if {each.entity for each in telling} <= present and {each.entity for each in silent} <= empty:
+        return
+    quiet, others = (", ".join(_names(each)[:MOST_NAMED]) for each in (silent, telling))
+    raise FlagPerfError(
+        f"sensor {quiet} tells nothing: what {others} tells may be a part of the machine's power",
+        remedy='if it is all of it, write that: "sensors": ["NAME"]; else see why the other power supply tells nothing',
     )
 
 

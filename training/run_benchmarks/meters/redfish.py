@@ -1,162 +1,69 @@
 """A machine's power by its BMC's Redfish service: found once, then one request a sample.
 
 What a BMC has differs: newer ones the EnvironmentMetrics of a chassis, older ones PowerControl of its Power resource,
-some only their power supplies or sensors. They are tried in this order, and the first that has a reading is taken.
+some only their power supplies or sensors. They are tried in this order, and the first that has a reading is taken: each
+of them is of the whole machine (`redfish_choice`), so that it does not matter which.
 """
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Annotated, Any, TypeVar
-
-from pydantic import BeforeValidator, Field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeVar
 
 from run_benchmarks.meters.base import MeterSource, UnreachableError
-from run_benchmarks.meters.https import PATH, Bmc
+from run_benchmarks.meters.https import Bmc
+from run_benchmarks.meters.redfish_choice import (
+    control_in_words,
+    control_of_machine,
+    id_of,
+    listed,
+    machines,
+    names_a_part,
+)
+from run_benchmarks.meters.redfish_resources import (
+    Chassis,
+    Collection,
+    Environment,
+    Power,
+    Reading,
+    Root,
+    Subsystem,
+    Supplies,
+    Supply,
+    SupplyMetrics,
+    shown,
+)
 from run_benchmarks.plan.meters import Meter
 from run_benchmarks.reading import parsed
 from utils.errors import FlagPerfError
-from utils.text_files import one_line, shortened_to_words
+from utils.numbers import counted
 
 T = TypeVar("T")
 ROOT = "/redfish/v1"
-MOST_CHASSIS, MOST_PARTS, MOST_SENSORS = 64, 32, 2_000
-LONGEST_NAME, LONGEST_PATH = 60, 1024
+MOST_CHASSIS, MOST_REASONS = 64, 4
+NAME_CHASSIS = 'write which of them is the host: "chassis": "NAME"'
+NO_POWER = "see whether another user may read it, or a licence is missing; or remove the meter"
+NO_READING = (
+    'one that has just started may tell it later; else ask the BMC by IPMI, where "sensors" names those of the host; '
+    "or remove the meter"
+)
 # By their paths: sensors that name the power of the whole chassis.
 _TOTAL = re.compile(
     r"(.*_)?(total|system|sys|chassis|server|node)_?(input_?)?(power|pwr|watts)(_\d+)?", re.ASCII
 )
 
 
-def _reading(value: Any) -> float | None:
-    """A power as it stands there; BMCs write null, 0 or a text where they do not measure it."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and 0 < value <= sys.float_info.max else None
-
-
-Watts = Annotated[float | None, BeforeValidator(_reading)]
-
-
-def _shown(name: str) -> str:
-    """A name of the BMC's own, as a part of a line."""
-    return shortened_to_words(one_line(name), LONGEST_NAME)
-
-
-Name = Annotated[str, BeforeValidator(lambda value: _shown(str(value or "")))]
-
-
-@dataclass(frozen=True)
-class Link:
-    """Where a resource lies, on this BMC."""
-
-    path: Annotated[str, Field(alias="@odata.id", pattern=f"^{PATH}$", max_length=LONGEST_PATH)]
-
-
-Links = Annotated[tuple[Link, ...], Field(max_length=MOST_PARTS)]
-
-
-@dataclass(frozen=True)
-class Root:
-    """The service's first resource."""
-
-    chassis: Annotated[Link, Field(alias="Chassis")]
-
-
-@dataclass(frozen=True)
-class Collection:
-    """Resources of a kind."""
-
-    members: Annotated[tuple[Link, ...], Field(alias="Members", max_length=MOST_SENSORS)]
-
-
-@dataclass(frozen=True)
-class ChassisLinks:
-    """What a chassis belongs to, and what belongs to it."""
-
-    systems: Annotated[Links, Field(alias="ComputerSystems")] = ()
-    contained_by: Annotated[Link | None, Field(alias="ContainedBy")] = None
-
-
-@dataclass(frozen=True)
-class Chassis:
-    """A box, a board in it, or a part of that: a BMC may have dozens."""
-
-    links: Annotated[ChassisLinks, Field(alias="Links")] = field(default_factory=ChassisLinks)
-    environment: Annotated[Link | None, Field(alias="EnvironmentMetrics")] = None
-    power: Annotated[Link | None, Field(alias="Power")] = None
-    subsystem: Annotated[Link | None, Field(alias="PowerSubsystem")] = None
-    sensors: Annotated[Link | None, Field(alias="Sensors")] = None
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A power as newer resources have it."""
-
-    watts: Annotated[Watts, Field(alias="Reading")] = None
-
-
-@dataclass(frozen=True)
-class Environment:
-    """EnvironmentMetrics."""
-
-    power: Annotated[Reading, Field(alias="PowerWatts")] = field(default_factory=Reading)
-
-
-@dataclass(frozen=True)
-class Control:
-    """A member of PowerControl."""
-
-    name: Annotated[Name, Field(alias="Name")] = ""
-    watts: Annotated[Watts, Field(alias="PowerConsumedWatts")] = None
-
-
-@dataclass(frozen=True)
-class Supply:
-    """A member of PowerSupplies. What it takes in is the machine's power; what it gives is that without its losses."""
-
-    taken: Annotated[Watts, Field(alias="PowerInputWatts")] = None
-
-
-@dataclass(frozen=True)
-class Power:
-    """The Power resource of a chassis."""
-
-    controls: Annotated[tuple[Control, ...], Field(alias="PowerControl", max_length=MOST_PARTS)] = ()
-    supplies: Annotated[tuple[Supply, ...], Field(alias="PowerSupplies", max_length=MOST_PARTS)] = ()
-
-
-@dataclass(frozen=True)
-class Subsystem:
-    """PowerSubsystem."""
-
-    supplies: Annotated[Link | None, Field(alias="PowerSupplies")] = None
-
-
-@dataclass(frozen=True)
-class NewSupply:
-    """A power supply of PowerSubsystem."""
-
-    metrics: Annotated[Link | None, Field(alias="Metrics")] = None
-
-
-@dataclass(frozen=True)
-class SupplyMetrics:
-    """Its metrics."""
-
-    taken: Annotated[Reading, Field(alias="InputPowerWatts")] = field(default_factory=Reading)
-
-
 @dataclass(frozen=True)
 class Way:
-    """How a chassis tells its power: the sum of what `watts` takes from each of `paths`. what: in words."""
+    """How a chassis tells its power: the sum of what `watts` takes from each of `paths`. what, silent: in words."""
 
     what: str
     paths: tuple[str, ...]
     watts: Callable[[Mapping[str, Any]], float | None]
+    silent: str = "no power is told"
 
 
 class RedfishMeter(MeterSource):
@@ -179,87 +86,112 @@ class RedfishMeter(MeterSource):
     def _chosen(self) -> Way:
         """The chassis that is the machine, and how it tells its power."""
         every = dict(self._every_chassis())
+        candidates = self._candidates(every)
+        ways = {name: its_ways for name, each in candidates.items() if (its_ways := self._ways_of(each))}
+        if not ways:
+            parts = [name for name in every if name not in candidates]
+            but_parts = f" (but for what is a part of it: {listed(parts)})" if parts else ""
+            message = f"{self.meter.where} tells no power: {listed([*candidates])}{but_parts}"
+            raise FlagPerfError(message, remedy=NO_POWER)
+        if len(ways) > 1:  # also where just one of them has a reading now: the other may be the machine
+            message = f"{self.meter.where} has several chassis that tell a power: {listed([*ways])}"
+            raise FlagPerfError(message, remedy=NAME_CHASSIS)
+        ((name, of_machine),) = ways.items()
+        way = self._first_with_reading(name, of_machine)
+        is_shared = len(every[name].links.systems) > 1
+        self._describe(f"{way.what} of chassis {shown(name)}", is_shared=is_shared)
+        return way
+
+    def _candidates(self, every: Mapping[str, Chassis]) -> Mapping[str, Chassis]:
+        """Those that may be the machine: the one that the user named, if any."""
+        names = listed([*every], MOST_CHASSIS)
         wanted = self.meter.chassis
         if wanted and wanted not in every:
-            remedy = f"write one of {', '.join(map(_shown, every)) or 'none'}"
-            raise FlagPerfError(f"{self.meter.where}: there is no such chassis", remedy=remedy)
-        chosen = {wanted: every[wanted]} if wanted else every
-        ways = {name: way for name, each in _outermost(chosen).items() if (way := self._way_of(each))}
-        if not ways and not wanted:
-            ways = {name: way for name, each in chosen.items() if (way := self._way_of(each))}
-        if not ways:
             raise FlagPerfError(
-                f"{self.meter.where} tells no power: {', '.join(map(_shown, chosen)) or 'it has no chassis'}",
-                remedy="see whether another user may read it, or a licence is missing; or remove the meter",
+                f"{self.meter.where}: there is no such chassis", remedy=f"write one of {names}"
             )
-        if len(ways) > 1:
-            raise FlagPerfError(
-                f"{self.meter.where} has several chassis that tell a power: {', '.join(map(_shown, ways))}",
-                remedy='write which of them is the host: "chassis": "NAME"',
-            )
-        ((name, way),) = ways.items()
-        self._describe(f"{way.what} of chassis {_shown(name)}", is_shared=len(every[name].links.systems) > 1)
-        return way
+        candidates = {wanted: every[wanted]} if wanted else machines(every)
+        if every and not candidates:
+            message = f"{self.meter.where} has no chassis that is clearly a machine: {names}"
+            raise FlagPerfError(message, remedy=NAME_CHASSIS)
+        return candidates
 
     def _every_chassis(self) -> Iterator[tuple[str, Chassis]]:
         """The last part of each one's path, which is its ID, and the chassis."""
         root = self._get(Root, ROOT)
         for link in self._get(Collection, root.chassis.path).members[:MOST_CHASSIS]:
-            yield link.path.rstrip("/").rpartition("/")[2], self._get(Chassis, link.path)
+            yield id_of(link.path), self._get(Chassis, link.path)
 
-    def _way_of(self, chassis: Chassis) -> Way | None:
+    def _first_with_reading(self, name: str, ways: Iterable[Way]) -> Way:
+        reasons = []
+        for way in ways:
+            reason = self._why_silent(way)
+            if not reason:
+                return way
+            reasons.append(reason)
+        why = "; ".join(reasons[:MOST_REASONS])
+        message = f"{self.meter.where} tells no power of the whole machine: chassis {shown(name)}: {why}"
+        raise FlagPerfError(message, remedy=NO_READING)
+
+    def _ways_of(self, chassis: Chassis) -> Iterator[Way] | None:
+        """Its ways, each looked for when it is its turn: a list of sensors can take a BMC longer than it may."""
+        ways = self._every_way(chassis)
+        first = next(ways, None)
+        return chain([first], ways) if first else None
+
+    def _every_way(self, chassis: Chassis) -> Iterator[Way]:
         for ways in (self._of_environment, self._of_power, self._of_subsystem, self._of_sensors):
             try:
-                for way in ways(chassis):
-                    if self._tells(way):
-                        return way
+                yield from ways(chassis)
             except UnreachableError:
                 raise
             except FlagPerfError:  # a resource that is not there, or not what it should be: the next may do
                 continue
-        return None
 
-    def _tells(self, way: Way) -> bool:
+    def _why_silent(self, way: Way) -> str:
+        """Why this tells no power now; empty where it does."""
         try:
-            return _sum(self._bmc, way) > 0
+            return "" if _sum(self._bmc, way) > 0 else f"{way.what}: 0 W"
         except UnreachableError:
             raise
-        except FlagPerfError:
-            return False
+        except FlagPerfError as error:
+            return error.message
 
     def _of_environment(self, chassis: Chassis) -> Iterator[Way]:
-        if chassis.environment:
+        if chassis.environment and self._get(Environment, chassis.environment.path).power:
             path = chassis.environment.path
-            yield Way("EnvironmentMetrics", (path,), _taker(Environment, path, lambda each: each.power.watts))
+            yield Way("EnvironmentMetrics", (path,), _taker(Environment, path, _of_environment))
 
     def _of_power(self, chassis: Chassis) -> Iterator[Way]:
         if not chassis.power:
             return
         path = chassis.power.path
         power = self._get(Power, path)
-        for place, control in enumerate(power.controls):
-            what = f"PowerControl {place}" + (f" ({control.name})" if control.name else "")
-            yield Way(what, (path,), _taker(Power, path, partial(_of_control, place)))
+        if power.controls:
+            yield Way(control_in_words(power.controls), (path,), _taker(Power, path, _of_control))
         if power.supplies:
-            what = f"input of {len(power.supplies)} power supplies"
-            yield Way(what, (path,), _taker(Power, path, lambda each: _added(s.taken for s in each.supplies)))
+            yield _of_supplies(power.supplies, (path,), _taker(Power, path, _of_each_supply))
 
     def _of_subsystem(self, chassis: Chassis) -> Iterator[Way]:
-        supplies = self._get(Subsystem, chassis.subsystem.path).supplies if chassis.subsystem else None
-        if supplies:
-            members = self._get(Collection, supplies.path).members[:MOST_PARTS]
-            metrics = [self._get(NewSupply, link.path).metrics for link in members]
-            paths = tuple(each.path for each in metrics if each)
-            what = f"input of {len(paths)} power supplies"
-            yield Way(what, paths, _taker(SupplyMetrics, supplies.path, lambda each: each.taken.watts))
+        link = self._get(Subsystem, chassis.subsystem.path).supplies if chassis.subsystem else None
+        if link:
+            members = self._get(Supplies, link.path).members
+            supplies = {member.path: self._get(Supply, member.path) for member in members}
+            # an empty bay is read itself: once it has a supply in it, the sum without that is not the machine's power
+            paths = tuple(
+                path if each.status.is_absent or not each.metrics else each.metrics.path
+                for path, each in supplies.items()
+            )
+            taker = _taker(SupplyMetrics, link.path, lambda each: each.taken)
+            yield _of_supplies(supplies.values(), paths, taker)
 
     def _of_sensors(self, chassis: Chassis) -> Iterator[Way]:
         sensors = self._get(Collection, chassis.sensors.path).members if chassis.sensors else ()
         for link in sensors:
-            name = link.path.rstrip("/").rpartition("/")[2]
-            if _TOTAL.fullmatch(name.lower()):
+            name = id_of(link.path)
+            if _TOTAL.fullmatch(name.lower()) and not names_a_part(name):
                 yield Way(
-                    f"sensor {_shown(name)}",
+                    f"sensor {shown(name)}",
                     (link.path,),
                     _taker(Reading, link.path, lambda each: each.watts),
                 )
@@ -268,23 +200,38 @@ class RedfishMeter(MeterSource):
         return parsed(kind, self._bmc.get(path), f"{self.meter.where}{path}")
 
 
-def _outermost(every: Mapping[str, Chassis]) -> dict[str, Chassis]:
-    """Those that are in no other one: boards and their parts are in the box."""
-    return {name: each for name, each in every.items() if each.links.contained_by is None}
-
-
 def _taker(
     kind: type[T], where: str, take: Callable[[T], float | None]
 ) -> Callable[[Mapping[str, Any]], float | None]:
     return lambda content: take(parsed(kind, content, where))
 
 
-def _of_control(place: int, power: Power) -> float | None:
-    return power.controls[place].watts if place < len(power.controls) else None
+def _of_environment(environment: Environment) -> float | None:
+    return environment.power.watts if environment.power else None
 
 
-def _added(parts: Iterator[float | None]) -> float | None:
-    """The sum; None where a part is missing: a power supply that tells nothing may carry half of the load."""
+def _of_control(power: Power) -> float | None:
+    control = control_of_machine(power.controls)
+    return control.watts if control else None
+
+
+def _of_each_supply(power: Power) -> float | None:
+    return _added(each.taken for each in power.supplies)
+
+
+def _of_supplies(
+    supplies: Iterable[Supply], paths: tuple[str, ...], watts: Callable[[Mapping[str, Any]], float | None]
+) -> Way:
+    count = sum(not each.status.is_absent for each in supplies)
+    silent = "not all of them tell theirs"
+    return Way(f"input of {counted(count, 'power supply', 'power supplies')}", paths, watts, silent)
+
+
+def _added(parts: Iterable[float | None]) -> float | None:
+    """The sum; None where a part is missing: a power supply that tells nothing may carry half of the load.
+
+    One that takes in 0 W is a part like another: in standby beside those that carry the load.
+    """
     values = list(parts)
     return None if None in values else sum(filter(None, values))
 
@@ -293,5 +240,5 @@ def _sum(bmc: Bmc, way: Way) -> float:
     """The power now; FlagPerfError where a part of it is not told."""
     watts = _added(way.watts(bmc.get(path)) for path in way.paths)
     if watts is None:
-        raise FlagPerfError(f"{way.what}: no power is told")
+        raise FlagPerfError(f"{way.what}: {way.silent}")
     return watts

@@ -26,6 +26,7 @@ from run_benchmarks.results.followed import with_log
 from run_benchmarks.results.hang import explained
 from run_benchmarks.results.legacy_figures import in_present_names, legacy_rates, legacy_times, with_numbers
 from run_benchmarks.results.planned import PlannedCase
+from run_benchmarks.results.power_limits import limit_notes
 from run_benchmarks.results.provenance import provenance_of
 from run_benchmarks.results.quality import (
     better_of,
@@ -163,6 +164,8 @@ def judge_logs(
     if rules.stand_in:
         figures = {name: replace(each, value=None, source=rules.stand_in) for name, each in figures.items()}
     doubted = loss_notes(logs.events, failure) if failure else doubts(case, logs.events, values)
+    provenance = provenance_of(seen.origin, seen.hosts, folders, logs.events, case.parameters)
+    nodes = sampled.telemetry.nodes if sampled.telemetry else ()
     of_logs = (
         *filter(None, [rules.stand_in, unproved]),
         *doubted,
@@ -171,6 +174,7 @@ def judge_logs(
         *notes_on_logs(logs, figure_notes, failure),
         *(search.notes() if search and not failure else ()),
         *sampled.notes,
+        *limit_notes(nodes, provenance.hosts if provenance else (), seen.hosts),
         *(each.note(seen.hosts) for each in sampled.disturbances),
         *(each.note(seen.hosts) for each in late),
     )
@@ -194,7 +198,7 @@ def judge_logs(
         disturbances=sampled.disturbances,
         stragglers=tuple(late),
         search=search.summary() if search else None,
-        provenance=provenance_of(seen.origin, seen.hosts, folders, logs.events, case.parameters),
+        provenance=provenance,
     )
     return within_bounds(result)
 

@@ -138,6 +138,7 @@ class Account:
     end: SearchEnd | None = None
     trials: dict[int, Trial] = field(default_factory=dict)
     workers: dict[int, OfWorker] = field(default_factory=dict)
+    _heard: dict[int, OfWorker] = field(default_factory=dict)  # those of them that are not silent
     begun_s: float | None = None
     last_epoch_s: float | None = None
     now_s: float = 0.0
@@ -167,9 +168,9 @@ class Account:
         elif isinstance(record, TrialEnd):
             self._trial_end(record)
         elif isinstance(record, SearchResumed):
-            for worker in self.workers.values():
-                if worker.silent_since_s is None:
-                    worker.silent_since_s = record.seen_s
+            for worker in self._heard.values():
+                worker.silent_since_s = record.seen_s
+            self._heard.clear()
         elif isinstance(record, SearchEnd):
             self.end = record
 
@@ -178,9 +179,12 @@ class Account:
         worker = self.workers.get(record.worker)
         if worker and not (isinstance(record, (Worker, TrialEnd)) and record.state in _UNHEARD):
             worker.silent_since_s = None
+            self._heard[record.worker] = worker
 
     def _worker(self, record: Worker) -> None:
-        worker = self.workers.setdefault(record.worker, OfWorker(record))
+        if record.worker not in self.workers:
+            self.workers[record.worker] = self._heard[record.worker] = OfWorker(record)
+        worker = self.workers[record.worker]
         worker.last = record
         if record.state in ("lost", "left"):
             worker.there.end(self._until(record.time_s, worker))
