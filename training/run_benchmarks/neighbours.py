@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from run_benchmarks.host_log import log_of_host
 from run_benchmarks.hosts.base import Host
@@ -63,19 +64,15 @@ async def _note_failed_monitor(
 ) -> None:
     """Say that the round's monitor failed on a host. One that has nothing to sample ends at once, and well."""
     own = {unit_name(session.run, node, "monitor") for node in state.nodes if node.host == host.name}
-    for unit in units:
-        if unit.name not in own or unit.running:
-            continue
-        try:
-            code = await in_time(session.runtime.wait(host.transport, unit.name), ANSWER_S)
-        except (FlagPerfError, asyncio.TimeoutError):
-            continue  # the next look asks again
-        note = (
-            f"{host.name}: its monitor ended before the round did, with exit code {code}: what it would have sampled "
-            "since is in no figure"
-        )
-        if code and note not in state.notes:
-            state.warn(note)
+    said = f"{host.name}: its monitor ended before the round did"
+    if any(note.startswith(said) for note in state.notes):
+        return
+    for name in own & {
+        unit.name for unit in units if not unit.running
+    }:  # which may be listed any number of times
+        with suppress(FlagPerfError, asyncio.TimeoutError):  # the next look asks again
+            if code := await in_time(session.runtime.wait(host.transport, name), ANSWER_S):
+                state.warn(f"{said}, with exit code {code}: what it would have sampled since is in no figure")
 
 
 def notes_on_neighbours(state: RoundState) -> list[str]:
