@@ -7,6 +7,7 @@ import os
 import pytest
 
 from run_benchmarks.plan.problems import NoValidCaseError
+from run_benchmarks.plan.search_limits import search_misfits
 from tests.run_benchmarks.plan.tree import BASE, CASE, Tree
 
 HOME = "benchmarks/toy/pytorch"
@@ -101,6 +102,12 @@ def test_workers_that_do_not_come_out_even_with_a_hosts_processes(tree: Tree) ->
     tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "ranks_per_worker = 4\n")
     _, message, remedy = _only_problem(tree)
     assert "does not divide the 2 processes of a host" in message and "0: one worker" in remedy
+
+
+def test_a_search_names_its_precision() -> None:
+    """On a processor another case may leave it to what all its ranks compute natively."""
+    ((name, misfit),) = search_misfits({"precision": "auto"}, 2, 24, None)
+    assert name == "precision" and "what the first worker comes to" in misfit.message
 
 
 def test_a_case_without_a_target(tree: Tree) -> None:

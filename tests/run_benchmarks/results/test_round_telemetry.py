@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -19,8 +21,10 @@ from run_benchmarks.report.power_tables import power_table, reconciliation_rows
 from run_benchmarks.results import node_telemetry
 from run_benchmarks.results.clocks import NodeClock
 from run_benchmarks.results.meanings import meanings
+from run_benchmarks.results.node_telemetry import _throttled_by
 from run_benchmarks.results.phases import Phase
 from run_benchmarks.results.power import NAMES as POWER
+from run_benchmarks.results.readings import MOST_REASONS, Readings, Throttling
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import without_nodes
 from run_benchmarks.results.tables import results_tables
@@ -401,6 +405,17 @@ def test_each_device_has_figures_of_its_own(tmp_path: Path) -> None:
     assert value(result, "max_device_memory") == 2.0
     assert value(result, "throttled") == pytest.approx(23 / 66)
     assert value(result, "energy_above_idle") == pytest.approx(380 * 65)
+
+
+def test_of_the_reasons_for_which_a_sources_devices_are_throttled_the_commonest_are_kept() -> None:
+    """A node that writes others for each of its devices made a result.json that was too large to be read."""
+    own = [Throttling(10, 10, Counter({f"{device}.{number}": 1 for number in range(32)})) for device in "01"]
+    for each in own:
+        each.by_reason["power"] = 9
+    throttling = {("nvml", str(device)): each for device, each in enumerate(own)}
+    readings = cast(Readings, SimpleNamespace(throttling=lambda: throttling))
+    shares = _throttled_by(readings, "nvml", ["0", "1"])
+    assert len(shares) == MOST_REASONS and shares["power"] == (0.9, 0.9)
 
 
 def test_the_ends_of_a_training_without_a_reading_are_no_missing_ones(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from run_benchmarks.plan.problems import UnfitError
 from run_benchmarks.plan.slurm import SlurmSettings
 from utils.numbers import duration
 from utils.parameters import SEARCH_SECONDS
+from utils.parameters.settings import AUTO
 
 RANKS_PER_WORKER = "ranks_per_worker"
 _HOUR_S = 3600
@@ -25,6 +26,9 @@ def search_misfits(
             RANKS_PER_WORKER,
             UnfitError(message, "write a divisor, or 0: one worker of all a host's processes"),
         )
+    if parameters.get("precision") == AUTO:
+        message = "would be what the first worker comes to, and shut out those whose chips come to another"
+        yield "precision", UnfitError(message, 'name one: "fp32", "bf16" or "fp16"')
     seconds = parameters.get(SEARCH_SECONDS)
     misfit = _time_misfit(seconds, deadline_hours, slurm) if isinstance(seconds, (int, float)) else None
     if misfit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -9,7 +10,7 @@ from itertools import islice
 from run_benchmarks.results.gaps import gaps_in
 from run_benchmarks.results.idle import idle_window
 from run_benchmarks.results.phases import Phase
-from run_benchmarks.results.readings import Readings, Total
+from run_benchmarks.results.readings import MOST_REASONS, Readings, Total
 from run_benchmarks.results.telemetry_result import (
     MOST_DEVICES,
     MOST_GAPS,
@@ -282,7 +283,8 @@ def _throttled_by(
 ) -> dict[str, tuple[float | None, ...]]:
     throttling = readings.throttling()
     held = [throttling.get((source, device)) for device in devices]
-    reasons = sorted({reason for each in held if each for reason in each.by_reason})
+    counts = sum((each.by_reason for each in held if each), Counter[str]())
+    reasons = sorted(reason for reason, _ in counts.most_common(MOST_REASONS))
     return {
         reason: tuple(None if each is None else each.by_reason[reason] / each.count for each in held)
         for reason in reasons

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # So many are held before they are summed up.
 MOST_HELD = 100_000
-MOST_REASONS = 32  # for which a device is throttled; more are no driver's
+MOST_REASONS = 32  # for which a device, or a source's, is throttled; more are no driver's
 LONGEST_REASON = 100  # characters
 NAN = float("nan")
 DeviceKey = tuple[str, str]  # source, device

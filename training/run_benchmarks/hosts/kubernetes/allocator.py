@@ -16,10 +16,10 @@ from run_benchmarks.plan.kubernetes import KubernetesSettings
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.fan_out import on_all
-from run_benchmarks.transports.base import CommandError
 from run_benchmarks.transports.kubectl import KubectlTransport
 from run_benchmarks.transports.kubectl.client import Kubectl
 from run_benchmarks.transports.kubectl.pods import Pod
+from utils.errors import FlagPerfError
 
 LET_GO_S = 5.0
 BEATS, TOUCH_S = 5, 30.0  # so often within the time after which a pod ends: some may fail
@@ -90,7 +90,9 @@ class KubernetesHosts:
         try:
             job = await self._job_for(case)
             return job, await Pending(self._kubectl, job, self._selector, count, limit_s).ready()
-        except CommandError as error:
+        except AllocationError:
+            raise
+        except FlagPerfError as error:
             raise AllocationError(error.message, where=error.where, remedy=error.remedy) from error
 
     async def _job_for(self, case: CasePlan) -> str:
