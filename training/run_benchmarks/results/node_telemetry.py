@@ -284,10 +284,9 @@ def _throttled_by(
     throttling = readings.throttling()
     held = [throttling.get((source, device)) for device in devices]
     counts = sum((each.by_reason for each in held if each), Counter[str]())
-    reasons = sorted(reason for reason, _ in counts.most_common(MOST_REASONS))
     return {
         reason: tuple(None if each is None else each.by_reason[reason] / each.count for each in held)
-        for reason in reasons
+        for reason, _ in sorted(counts.most_common(MOST_REASONS))
     }
 
 
