@@ -388,14 +388,14 @@ def pairs(readings: list[tuple[float, float]], window: Window) -> list[Pair]:
 def energy_of(device: Device, window: Window, hole: float) -> tuple[float, float]:
     """Energy in J and the time in ms in which it was measured; 0 for nothing."""
     counted, integrated = by_counter(device, window, hole), by_power(device, window, hole)
-    if counted is None or (counted[2] and integrated[1] > counted[1] < WHOLE * (window[1] - window[0])):
+    if counted is None or (counted[2] and integrated[1] >= counted[1]):
         return integrated
     return counted[:2]
 
 
 def within(window: Window, hole: float) -> float:
     """How far apart two readings may be that tell of the window."""
-    return min(hole, max(LEAST_OF_A_WINDOW_MS, window[1] - window[0]))
+    return min(hole, max(LEAST_OF_A_WINDOW_MS, window[1] - window[0] + LATE_MS))
 
 
 def by_counter(device: Device, window: Window, hole: float) -> tuple[float, float, bool] | None:
@@ -404,13 +404,11 @@ def by_counter(device: Device, window: Window, hole: float) -> tuple[float, floa
     has_leapt = False
     furthest = device.range_mj / device.most_w - LATE_MS if device.range_mj else math.inf
     hole = min(hole, furthest)
-    for pair in pairs(device.counter, window):
+    for pair in pairs(well_read(device), window):
         if pair.length > (furthest if pair.whole else hole):
             continue
-        growth = pair.right[1] - pair.left[1]
-        if growth < 0 and device.range_mj:
-            growth += device.range_mj
-        if not 0 <= growth <= device.most_w * (pair.length + LATE_MS):
+        growth = growth_of(device, pair.left, pair.right)
+        if growth is None:
             has_leapt = True
             continue
         still = 0.0 if growth else still + pair.end - pair.begin
@@ -418,7 +416,26 @@ def by_counter(device: Device, window: Window, hole: float) -> tuple[float, floa
             return None
         energy += growth / 1000 * (pair.end - pair.begin) / pair.length
         covered += pair.end - pair.begin
-    return (energy, covered, has_leapt) if energy > 0 else None
+    return (energy, covered, has_leapt) if energy > 0 or 0 < covered <= LATE_MS else None
+
+
+def growth_of(device: Device, left: tuple[float, float], right: tuple[float, float]) -> float | None:
+    """None for what is no growth."""
+    growth = right[1] - left[1]
+    if growth < 0 and device.range_mj:
+        growth += device.range_mj
+    return growth if 0 <= growth <= device.most_w * (right[0] - left[0] + LATE_MS) else None
+
+
+def well_read(device: Device) -> list[tuple[float, float]]:
+    """Without each reading that a neighbour contradicts while its neighbours agree."""
+    kept = device.counter[:1]
+    for number in range(1, len(device.counter)):
+        around = [kept[-1], *device.counter[number : number + 2]]
+        steps = [growth_of(device, left, right) for left, right in itertools.pairwise(around)]
+        if len(around) < 3 or None not in steps or growth_of(device, around[0], around[2]) is None:
+            kept.append(device.counter[number])
+    return kept
 
 
 def by_power(device: Device, window: Window, hole: float) -> tuple[float, float]:

@@ -185,6 +185,16 @@ SCENARIOS: dict[str, Scenario] = {
         [RAPL, *counted(every(end=50_000), 9), *counted(every(begin=53_000), 8)]
         + [sample("rapl", time, power_w=watts(time)) for time in every(end=90_000)]
     ],
+    "a reading of a counter that is too high, and one of 0": [
+        [
+            RAPL,
+            *counted(every(end=50_000), 9, None),
+            sample("rapl", 50_400, energy_mj=600_000.0),
+            *counted(every(begin=51_000, end=60_000), 9, None),
+            sample("rapl", 60_400, energy_mj=0.0),
+            *counted(every(begin=61_000), 9, None),
+        ]
+    ],
     "a counter that leaps": [[RAPL, *counted(every(end=50_000), 9, None), *counted(every(begin=51_000), 500, None)]],
     "a counter that never moves, for 4 s": [[RAPL, *counted(every(1000, -1000, 3000), 0, None)]],
     "power that nothing draws": [

@@ -102,6 +102,12 @@ def test_what_lies_between_readings_is_known_where_interval_and_window_allow(
         assert "near enough to each other" in energy.reason
 
 
+def test_an_idle_time_of_an_interval_is_known_though_a_reading_came_late() -> None:
+    samples = [Sample(at, "gpu", power_w=900.0) for at in (-7_000, -1_900, 3_000)]
+    telemetry = telemetry_of(samples, replace(GPU, interval_s=5))
+    assert average_power(telemetry, Window(-6_950, -1_900), "gpu").value == 900
+
+
 def test_an_evaluation_between_two_readings_of_a_slow_meter_is_not_known() -> None:
     samples = [Sample(at, "gpu", power_w=100.0 + at) for at in range(0, 30_000, 5_000)]
     bmc = telemetry_of(samples, replace(GPU, interval_s=5))
@@ -171,13 +177,33 @@ def test_of_a_counter_that_was_reset_power_fills_a_short_window() -> None:
     assert energy.reason.endswith(f"the energy counter was not used: it {RESET}")
 
 
-def test_of_a_counter_that_was_reset_a_long_window_keeps_the_rest() -> None:
+def test_of_a_counter_that_was_reset_power_fills_a_long_window_too() -> None:
     samples = every_second(201, lambda n: replace(after_a_reset(n), power_w=1.5))
     energy = energy_over(telemetry_of(samples), Window(0, 200_000), "gpu")
-    assert (energy.value, energy.coverage) == pytest.approx((199, 0.995))
+    assert (energy.value, energy.coverage) == pytest.approx((300, 1.0))
 
 
-@pytest.mark.parametrize("last", [59_999_999, 0, 2_000_000_000], ids=["1 mJ back", "reset", "a leap"])
+@pytest.mark.parametrize("misread", [0, 3_050_000, 2_999_999], ids=["0", "50 kJ more", "1 mJ back"])
+def test_one_reading_that_its_neighbours_contradict_is_left_out(misread: float) -> None:
+    """A chip may take 30 kW: the way up to a reading of 50 kJ more would be a growth like another."""
+
+    def sample(number: int) -> Sample:
+        return Sample(0, "gpu", energy_mj=misread if number == 11 else 300_000 * number)
+
+    energy = energy_over(telemetry_of(every_second(201, sample)), Window(0, 200_000), "gpu")
+    assert (energy.value, energy.coverage, energy.reason) == (pytest.approx(60_000), 1.0, "")
+
+
+def test_a_counter_that_is_read_more_often_than_it_is_updated_is_right_on_the_whole() -> None:
+    """Of many short windows some have its growth of half a second, and the others none."""
+    samples = [Sample(t, "gpu", energy_mj=400 * (t - t % 500), power_w=1_000) for t in range(0, 60_001, 100)]
+    windows = [Window(start, start + 50) for start in range(1_025, 50_000, 1_100)]
+    (energy,) = device_energies(telemetry_of(samples), windows, "gpu").values()
+    assert energy.value == pytest.approx(0.4 * energy.covered_ms, rel=0.2)
+    assert energy.covered_ms == 50 * len(windows)
+
+
+@pytest.mark.parametrize("last", [0, 2_000_000_000], ids=["reset", "a leap"])
 def test_what_no_package_can_draw_is_neither_a_wrap_nor_a_growth(last: float) -> None:
     """RAPL's usual range is 262 kJ: in a second that would be 262 kW."""
     rapl = replace(GPU, source="rapl", scope=Scope.PACKAGE)

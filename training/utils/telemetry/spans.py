@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 HOLE_INTERVALS = 2.5
 # Nor do readings no further apart than those of a BMC by default: a tool may take longer than its interval.
 LEAST_HOLE_MS = 5_000
+# A reading comes so late where a tool takes its time: windows of an interval's length lie between two all the same.
+LATE_READING_MS = 1_000
 # Shorter times without a reading are nothing: a busy host reads late.
 LEAST_GAP_MS = 3_000
 
@@ -20,11 +22,13 @@ LEAST_GAP_MS = 3_000
 def longest_ms(interval_ms: float, windows: Sequence[Window]) -> float:
     """How far apart two readings may be that tell of these windows together.
 
-    Not further than the source's interval allows, nor than the windows are long: of two readings around a training
-    that last an hour nobody can say which part of that hour's energy is the training's.
+    Not further than the source's interval allows, nor than the windows are long, but for a late reading: of two that
+    are an hour apart nobody can say which part of that hour's energy is that of a short training between them.
     """
     judged_ms = 1000 * sum(each.seconds for each in windows)
-    return min(max(LEAST_HOLE_MS, HOLE_INTERVALS * interval_ms), max(LEAST_GAP_MS, judged_ms))
+    return min(
+        max(LEAST_HOLE_MS, HOLE_INTERVALS * interval_ms), max(LEAST_GAP_MS, judged_ms + LATE_READING_MS)
+    )
 
 
 class Span(NamedTuple):

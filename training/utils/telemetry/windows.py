@@ -9,13 +9,12 @@ with that one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from utils.figures import FULL_COVERAGE
 from utils.numbers import counted
-from utils.telemetry.plausible import PLAUSIBLE_W, clear_ms, growth_mj
+from utils.telemetry.plausible import LATE_MS, PLAUSIBLE_W, clear_ms, growth_mj
 from utils.telemetry.records import Measurement, Scope, Telemetry, Window
 from utils.telemetry.series import ENERGY, POWER
 from utils.telemetry.spans import longest_ms, spans
@@ -33,7 +32,7 @@ COUNTER = "hardware energy counter"
 INTEGRATED = "power integrated by the trapezoid rule"
 
 if TYPE_CHECKING:
-    from utils.telemetry.series import Series
+    from utils.telemetry.series import Point, Series
 
 
 @dataclass(frozen=True)
@@ -184,11 +183,10 @@ def _near(series: Series, window: Window, hole_ms: float) -> Series:
 
 def _energy(series: Series, window: Window, hole_ms: float, most_w: float) -> DeviceEnergy:
     by_counter = _counter(series, window, hole_ms, most_w)
-    is_whole = by_counter.covered_ms >= FULL_COVERAGE * window.seconds * 1000
     if by_counter.value is not None and not by_counter.reason:
         return by_counter
     integrated = _integral(series, window, hole_ms)
-    if by_counter.value is not None and (is_whole or by_counter.covered_ms >= integrated.covered_ms):
+    if by_counter.value is not None and by_counter.covered_ms > integrated.covered_ms:
         return replace(by_counter, reason=f"some of the energy counter was not used: {by_counter.reason}")
     if not series.has_read(ENERGY):  # a device without a counter: nothing to explain
         return integrated
@@ -202,7 +200,8 @@ def _energy(series: Series, window: Window, hole_ms: float, most_w: float) -> De
 
 def _counter(series: Series, window: Window, hole_ms: float, most_w: float) -> DeviceEnergy:
     """Energy by the device's counter: differences of readings, in J. What is no growth is left out, and told."""
-    points, wraps_at = series.points(ENERGY), series.energy_range_mj
+    wraps_at = series.energy_range_mj
+    points = _well_read(series.points(ENERGY), wraps_at, most_w)
     joules = covered = unchanged_ms = 0.0
     leaps, first_leap = 0, ""
     for span in spans(points, window, hole_ms, trusted_ms=clear_ms(wraps_at, most_w)):
@@ -218,11 +217,32 @@ def _counter(series: Series, window: Window, hole_ms: float, most_w: float) -> D
         joules += growth / 1000 * span.inside_ms / span.length_ms
         covered += span.inside_ms
     leapt = f"it was reset or misread {counted(leaps, 'time')}, first {first_leap}" if leaps else ""
-    if not joules:
-        return DeviceEnergy(
-            None, reason=leapt or ("it stood still" if covered else _why_empty(series, ENERGY))
-        )
+    if not covered:
+        return DeviceEnergy(None, reason=leapt or _why_empty(series, ENERGY))
+    if not joules and covered > LATE_MS:  # in less it may have been updated at no reading
+        return DeviceEnergy(None, reason=leapt or "it stood still")
     return DeviceEnergy(joules, covered, COUNTER, leapt)
+
+
+def _well_read(points: Iterator[Point], range_mj: float | None, most_w: float) -> Iterator[Point]:
+    """The readings of a counter, but for each that a neighbour contradicts while its two neighbours agree."""
+
+    def grows(first: Point, last: Point) -> bool:
+        return growth_mj(first[1], last[1], last[0] - first[0], range_mj, most_w) is not None
+
+    before = next(points, None)
+    if before is None:
+        return
+    yield before
+    point = next(points, None)
+    for after in points:
+        assert point is not None  # noqa: S101 - for mypy: another one came after it
+        if (grows(before, point) and grows(point, after)) or not grows(before, after):
+            yield point
+            before = point
+        point = after
+    if point is not None:
+        yield point
 
 
 def _integral(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
