@@ -289,10 +289,10 @@ def _by_run(
 
 
 def _grouped(items: Iterable[T], run: Callable[[T], str]) -> defaultdict[str, tuple[T, ...]]:
-    groups: defaultdict[str, tuple[T, ...]] = defaultdict(tuple)
+    groups: defaultdict[str, list[T]] = defaultdict(list)  # a host may list any number
     for item in items:
-        groups[run(item)] += (item,)
-    return groups
+        groups[run(item)].append(item)
+    return defaultdict(tuple, {name: tuple(of_run) for name, of_run in groups.items()})
 
 
 def _run_of_copy(folder: str) -> str:

@@ -67,9 +67,8 @@ async def _note_failed_monitor(
     said = f"{host.name}: its monitor ended before the round did"
     if any(note.startswith(said) for note in state.notes):
         return
-    for name in own & {
-        unit.name for unit in units if not unit.running
-    }:  # which may be listed any number of times
+    ended = {unit.name for unit in units if not unit.running}  # a host may list one any number of times
+    for name in own & ended:
         with suppress(FlagPerfError, asyncio.TimeoutError):  # the next look asks again
             if code := await in_time(session.runtime.wait(host.transport, name), ANSWER_S):
                 state.warn(f"{said}, with exit code {code}: what it would have sampled since is in no figure")

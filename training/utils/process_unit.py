@@ -37,6 +37,7 @@ REFUSED = 125  # as `docker run` exits where it starts nothing
 NOWHERE = "/proc/sys"  # nobody can put a unit there
 UNKNOWN_END = 137  # nobody saw how the main process ended: never taken for a success
 KILL_PATIENCE_S = 10.0
+PR_SET_CHILD_SUBREAPER = 36
 
 
 class Process(NamedTuple):
@@ -90,9 +91,9 @@ def supervise(folder: Path, tell: str, workdir: str, *argv: str) -> None:
     """Start the main process, wait for it, end what it leaves behind, write down its exit code."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # not SIG_IGN, which would be inherited
         signal.signal(number, lambda *_: None)
-    # PR_SET_CHILD_SUBREAPER: the parent of what loses its own, so that descent is never broken; or the mark must do
+    # the parent of what loses its own, so that descent is never broken; without it the mark must do
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     env = {name: value for name, value in os.environ.items() if name != SUPERVISOR_MARK}
     exit_code = os.open(folder / "exit_code", os.O_WRONLY)  # now: the unit may put anything in its place
     try:

@@ -300,16 +300,17 @@ def test_a_package_may_draw_nothing_between_two_readings(tmp_path: Path) -> None
     assert value(result, "max_power") == 1 and not result.notes
 
 
+def judged_by_a_meter(folder: Path, meter: SourceInfo, seconds: Sequence[int]) -> RoundResult:
+    """Of one node, whose meter told 100 W at these seconds."""
+    samples = every_second(lambda _: Sample(0, "pwr", power_w=100.0), seconds)
+    write_node(folder / "h0_noderank0", [meter], samples, events(AT_THE_END))
+    return judged(folder)[0]
+
+
 def test_a_meter_that_stops_for_5_s_has_a_gap_that_is_named(tmp_path: Path) -> None:
     """Nothing is read from 30 to 36 s after TRAIN_START."""
     seconds = [second for second in range(80) if not TRAIN + 30 < second < TRAIN + 36]
-    write_node(
-        tmp_path / "h0_noderank0",
-        [PWR],
-        every_second(lambda _: Sample(0, "pwr", power_w=100.0), seconds),
-        events(AT_THE_END),
-    )
-    result, _ = judged(tmp_path)
+    result = judged_by_a_meter(tmp_path, PWR, seconds)
     figure = result.figures["energy"]
     assert figure.value == pytest.approx(5900)
     assert figure.coverage == pytest.approx(59 / 65)
@@ -322,13 +323,7 @@ def test_a_meter_that_stops_for_5_s_has_a_gap_that_is_named(tmp_path: Path) -> N
 
 def test_a_meter_that_is_read_in_time_has_no_gap(tmp_path: Path) -> None:
     seconds = [second for second in range(80) if not TRAIN + 30 < second < TRAIN + 33]  # 3 s
-    write_node(
-        tmp_path / "h0_noderank0",
-        [PWR],
-        every_second(lambda _: Sample(0, "pwr", power_w=100.0), seconds),
-        events(AT_THE_END),
-    )
-    result, _ = judged(tmp_path)
+    result = judged_by_a_meter(tmp_path, PWR, seconds)
     assert only_source(result, "pwr").gaps == () and not result.notes
 
 
@@ -336,13 +331,7 @@ def test_a_slow_meter_that_misses_a_reading_has_a_gap(tmp_path: Path) -> None:
     """One that comes late by less than half of its interval has none."""
     bmc = source("pwr", Scope.MACHINE, interval_s=5.0)
     seconds = [0, 5, 10, 15, 22, *range(25, 50, 5), *range(55, 80, 5)]
-    write_node(
-        tmp_path / "h0_noderank0",
-        [bmc],
-        every_second(lambda _: Sample(0, "pwr", power_w=100.0), seconds),
-        events(AT_THE_END),
-    )
-    result, _ = judged(tmp_path)
+    result = judged_by_a_meter(tmp_path, bmc, seconds)
     assert [(gap.start_s, gap.seconds) for gap in only_source(result, "pwr").gaps] == [(35, 10)]
     assert result.figures["energy"].coverage == 1.0
 
