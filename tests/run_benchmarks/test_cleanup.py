@@ -123,6 +123,28 @@ def test_a_run_that_ended_is_removed_and_others_are_left_alone(
     assert "nothing of this run is left to remove here" in shown and str(run.host / "units") in shown
 
 
+@pytest.mark.parametrize("hidden", ["", '{"event": "ke'])
+def test_where_the_journal_hides_which_logs_are_kept_all_stay(
+    run: WholeRun, uid: str, journal: Journal, capsys: Capture, hidden: str
+) -> None:
+    journal.close()
+    result, node = run.folder / "result" / NAME, "toy/round1/localhost_noderank0"
+    (result / node).mkdir(parents=True)
+    (result / node).with_name("round.json").write_text('{"hosts": ["localhost"]}')
+    with (result / JOURNAL).open("a") as file:
+        file.write(f'{hidden}{{"event": "kept", "folder": "another"}}\n{{"event": "run_ended"}}\n')
+    logs = run.host / "runs" / uid / NAME / node
+    logs.mkdir(parents=True)
+    (logs / "rank0.out.log").write_text("nowhere else")
+    assert run.main("cleanup", uid) == (3 if hidden else 0)
+    said = capsys.readouterr()
+    assert run.units_left() == []
+    assert logs.exists() == bool(hidden), said.out
+    if hidden:
+        assert f"{result / JOURNAL}:2: not all of the run's journal can be read: " in said.err
+        assert f"its logs that were not collected stay in {run.host / 'runs' / uid}" in said.out
+
+
 def test_a_run_that_goes_on_is_not_touched_unasked(
     run: WholeRun, uid: str, journal: Journal, capsys: Capture
 ) -> None:

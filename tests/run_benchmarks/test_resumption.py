@@ -97,6 +97,15 @@ def test_a_journal_of_many_attempts_is_read_in_one_go(tmp_path: Path) -> None:
     assert so_far.unfinished == {RoundKey("other", 1): RoundSoFar(RoundKey("other", 1), "train")}
 
 
+def test_a_run_whose_journal_hides_something_is_not_taken_up(tmp_path: Path) -> None:
+    """What was begun and not read would be killed and begun anew."""
+    (tmp_path / JOURNAL).write_text('{"event": "ke{"event": "kept"}\n')
+    with pytest.raises(FlagPerfError) as caught:
+        taken_up(tmp_path, ("round_started", OF_ROUND))
+    assert caught.value.message.startswith("not all of the run's journal can be read: is not JSON")
+    assert caught.value.where == f"{tmp_path / JOURNAL}:1" and "take out of it" in caught.value.remedy
+
+
 def _link(run: Path) -> None:
     (run / RUN_LOG).symlink_to(run.parent / "a file of root's")
 

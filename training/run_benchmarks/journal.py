@@ -26,6 +26,9 @@ from utils.errors import FlagPerfError
 from utils.text_files import shortened
 
 ATTEMPTS, RETRY_S = 20, 0.05
+# Characters of a text. A failure has three that a host may fill, and an attempt fails once: with its notes that is some
+# 20 KB, so that what ten thousand rounds say stays a file that is read whole.
+LONGEST_FACT = 2000
 MOST_SAID = 5  # of what is wrong in one
 ROOM = 2**20  # bytes, for what becomes of rounds when the disk is full: of 256 nodes a stage has some 100 KiB
 
@@ -68,8 +71,18 @@ class Journal:
 
     def write(self, event: str, **facts: Any) -> None:
         """Record that `event` happened now."""
-        record = {"time": round(time.time(), 3), "event": event, **self._secrets.hide_in(facts, names=False)}
+        shown = _bounded(self._secrets.hide_in(facts, names=False))
+        record = {"time": round(time.time(), 3), "event": event, **shown}
         self._file.write(json.dumps(record, default=str) + "\n")
+
+
+def _bounded(value: Any) -> Any:
+    """Plain data, each text of which is bounded: what a host has said stands in the round's own files."""
+    if isinstance(value, str):
+        return shortened(value, LONGEST_FACT)
+    if isinstance(value, Mapping):
+        return {name: _bounded(item) for name, item in value.items()}
+    return [*map(_bounded, value)] if isinstance(value, (list, tuple)) else value
 
 
 def _hold(file: BinaryIO) -> bool:

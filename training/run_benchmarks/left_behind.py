@@ -18,13 +18,13 @@ from run_benchmarks.images.pip_handover import run_of_pip_folder
 from run_benchmarks.images.unfinished import end_builds, unfinished_builds
 from run_benchmarks.journal import is_held, kept_folders, nodes_of_run
 from run_benchmarks.names import (
-    COPY_NAME,
     JOURNAL,
     LABEL_RUN,
     RUN_UID,
     RunId,
     host_paths,
     run_of,
+    run_of_copy,
     work_folder,
 )
 from run_benchmarks.plan.kubernetes import KubernetesSettings
@@ -148,7 +148,7 @@ async def remove_run(
     """Remove the units of one run from every host: host -> what there was, or why it failed.
 
     With them go the pip settings of its builds, which may hold credentials, copies of files, and logs that are in its
-    result folder. Other logs stay.
+    result folder. Other logs stay, and all where nobody can tell which these are.
     """
     if cluster.kubernetes:
         left = (await _pods(cluster.kubernetes)).get(uid, Leftovers())
@@ -157,11 +157,12 @@ async def remove_run(
         return {cluster.scheduler: Removed(tuple(unit.name for unit in left.units))}
     runtime, paths = open_runtime(run), host_paths(run, RunId(uid.partition("-")[0], uid, ""), "")
     folder = _results_of(uid, run.log_path)
+    gap = folder.journal_gap if folder else None
 
     async def remove(transport: Transport) -> Removed:
         removed = await runtime.remove_all(transport, uid, grace_s=5)
         await checked(transport, left_folders_argv(paths.work, uid), timeout=QUICK_S)
-        if folder:
+        if folder and not gap:
             names = collected(folder.path, transport.host, kept_folders(folder.journal))
             spares = [f"{paths.logs}/{name}" for name in names]
             await checked(transport, remove_argv(paths, spares), timeout=REMOVING_S)
@@ -170,8 +171,10 @@ async def remove_run(
         return Removed(removed, paths.run if paths.run in runs else "")
 
     if cluster.slurm and not cluster.slurm.inside:
-        return await _remove_by_slurm(cluster.slurm, uid, folder, remove)
-    return await _on_hosts(cluster, remove)
+        on_hosts = await _remove_by_slurm(cluster.slurm, uid, folder, remove)
+    else:
+        on_hosts = await _on_hosts(cluster, remove)
+    return {**on_hosts, gap.where: gap} if gap else on_hosts
 
 
 async def _remove_by_slurm(
@@ -241,10 +244,9 @@ def fate_of(uid: str, log_path: Path) -> str:
 
 async def _jobs() -> dict[str, Leftovers]:
     """Run -> its jobs; what it had on their nodes ends with them."""
-    beginning = job_name("run")
     return {
         uid: Leftovers(tuple(UnitState(job, {LABEL_RUN: uid}, now == RUNNING, now) for job, now in jobs))
-        for name, jobs in (await Slurm().names(beginning)).items()
+        for name, jobs in (await Slurm().names(job_name("run"))).items()
         if RUN_UID.fullmatch(uid := name.removeprefix(job_name("")))
     }
 
@@ -281,7 +283,7 @@ def _by_run(
 ) -> dict[str, Leftovers]:
     units_of = _grouped(units, lambda unit: run_of(unit.labels))
     pip_of = _grouped(pip_folders, run_of_pip_folder)
-    copies_of = _grouped(work_folders, _run_of_copy)
+    copies_of = _grouped(work_folders, run_of_copy)
     logs_of = {name: folder for folder in logs if RUN_UID.fullmatch(name := PurePosixPath(folder).name)}
     # what has no name of ours belongs to no run, and is left alone
     uids = sorted({*units_of, *pip_of, *copies_of, *logs_of} - {""})
@@ -293,7 +295,3 @@ def _grouped(items: Iterable[T], run: Callable[[T], str]) -> defaultdict[str, tu
     for item in items:
         groups[run(item)].append(item)
     return defaultdict(tuple, {name: tuple(of_run) for name, of_run in groups.items()})
-
-
-def _run_of_copy(folder: str) -> str:
-    return match[1] if (match := COPY_NAME.fullmatch(PurePosixPath(folder).name)) else ""

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from run_benchmarks.user_path import user_path
@@ -88,6 +88,11 @@ def run_of(labels: Mapping[str, str]) -> str:
     return uid if RUN_UID.fullmatch(uid) else ""
 
 
+def run_of_copy(folder: str) -> str:
+    """The uid of the run that passes a file on in a folder; empty for another folder."""
+    return match[1] if (match := COPY_NAME.fullmatch(PurePosixPath(folder).name)) else ""
+
+
 def new_run_id(now: datetime) -> RunId:
     """A fresh ID for a run that starts `now` (local time, as the result folder shows it, with its offset)."""
     name = f"run{now:%Y%m%d%H%M%S}"
@@ -111,6 +116,12 @@ class Node:
     def folder(self) -> str:
         """Where this node's logs lie below the run's folder."""
         return f"{self.case.settings.name}/round{self.round}/{node_folder_name(self.host, self.rank)}"
+
+    @property
+    def rank_logs(self) -> frozenset[str]:
+        """The logs of its own ranks."""
+        nproc = self.case.settings.nproc
+        return frozenset(map(rank_log_name, range(self.rank * nproc, (self.rank + 1) * nproc)))
 
 
 def node_folder_name(host: str, rank: int) -> str:

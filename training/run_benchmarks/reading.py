@@ -21,6 +21,7 @@ MOST_VALUES = (
     4_000_000  # of ten thousand rounds there are half as many, and each takes up to 100 bytes of memory
 )
 LONGEST_PROBLEM = 400  # characters
+_PIECE = 2**20  # characters that are cut at their quotes at once
 
 
 @dataclass
@@ -31,12 +32,29 @@ class Allowance:
 
     def take(self, text: str, where: str) -> None:
         """Take those of a text; FlagPerfError where it has more than are left."""
-        count = sum(map(text.count, ",[{"))
+        count = values_in(text)
         if count > self.values:
             raise FlagPerfError(
                 f"holds {count} values, more than the {self.values} that are taken", where=where
             )
         self.values -= count
+
+
+def values_in(text: str) -> int:
+    """How many values JSON holds at most: commas and brackets, but for those in its strings, which are one each."""
+    bare = text.replace("\\\\", "").replace('\\"', "")
+    count, is_string = 0, False
+    for begin in range(0, len(bare), _PIECE):
+        parts = bare[begin : begin + _PIECE].split('"')
+        outside = "".join(parts[is_string::2])
+        count += sum(map(outside.count, ",[{"))
+        is_string ^= len(parts) % 2 == 0
+    return count
+
+
+def is_taken(text: str) -> bool:
+    """Whether `read_object` takes a file with this text for what it measures, whatever JSON it holds."""
+    return len(text) <= LARGEST_BYTES and values_in(text) <= MOST_VALUES
 
 
 class Record:

@@ -177,7 +177,7 @@ def start_of(folder: RunFolder, places: Sequence[str] = ()) -> _Start:
         places: the options that lead a further command to the same files.
 
     Raises:
-        FlagPerfError: it has ended, or was never begun.
+        FlagPerfError: it has ended, or was never begun, or nobody can tell all that it did.
     """
     events = {str(entry.get("event")): entry for entry in folder.journal}
     if "run_ended" in events:
@@ -186,6 +186,8 @@ def start_of(folder: RunFolder, places: Sequence[str] = ()) -> _Start:
         raise FlagPerfError(
             f"the run has ended, with exit code {code}", where=str(folder.path), remedy=remedy
         )
+    if folder.journal_gap:
+        raise folder.journal_gap
     if "run_started" not in events or not folder.plan:
         remedy = f"start it anew: {run_command(*places)}"
         raise FlagPerfError("nothing of the run was begun", where=str(folder.path), remedy=remedy)

@@ -107,7 +107,15 @@ class RoundEnd:
             transport = near if near and is_lost else self._transport(node)
             again, sharing = self.state.is_taken_up, len(self.state.nodes)
             left_out = await collect_folder(
-                transport, paths.work, folder, target, timeout, sharing, is_again=again, near=near
+                transport,
+                paths.work,
+                folder,
+                target,
+                timeout,
+                sharing,
+                rank_logs=node.rank_logs,
+                is_again=again,
+                near=near,
             )
             self._note_left_out(node, left_out or ())
 

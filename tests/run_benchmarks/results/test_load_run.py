@@ -25,7 +25,7 @@ from run_benchmarks.exports.chosen import Round
 from run_benchmarks.journal import Journal, is_held
 from run_benchmarks.report.rounds import round_view
 from run_benchmarks.results import folder as folder_module
-from run_benchmarks.results import load, round_folders
+from run_benchmarks.results import journal_entries, load, round_folders
 from run_benchmarks.results.folder import MOST_WRONG, open_folder, summed_up
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.rescore import rescore
@@ -107,8 +107,8 @@ def test_the_values_of_many_files_are_taken_together(folder: Path, monkeypatch: 
     (folder / "summary.json").unlink()
     plan = (folder / "plan.json").read_text()
     first = next(folder.glob("*/round1/result.json")).read_text()
-    monkeypatch.setattr(folder_module, "MOST_VALUES", sum(map((plan + first).count, ",[{")) + 10)
-    monkeypatch.setattr(folder_module, "MOST_OF_JOURNAL", 1)
+    monkeypatch.setattr(folder_module, "MOST_VALUES", reading.values_in(plan + first) + 10)
+    monkeypatch.setattr(journal_entries, "MOST_VALUES", 1)
     loaded = load_run(folder)
     assert by_round(loaded).keys() == {1}
     for part in ("round2/result.json: holds", "journal.jsonl:1: holds"):
@@ -142,9 +142,11 @@ def test_logs_without_bounds_are_not_judged_unasked(folder: Path) -> None:
 
 
 def test_of_an_endless_journal_the_beginning_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_module, "MOST_ENTRIES", 100)
+    monkeypatch.setattr(journal_entries, "MOST_ENTRIES", 100)
     (folder / "journal.jsonl").write_text("{}\n" * 200)
-    assert len(open_folder(folder).journal) == 100
+    opened = open_folder(folder)
+    assert len(opened.journal) == 100 and opened.journal_gap
+    assert f"{folder / 'journal.jsonl'}:101: is more than the 100 entries that are taken" in opened.notes
 
 
 def test_reading_is_the_inverse_of_writing(run: Run, folder: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks import reading
 from run_benchmarks.report.spread import spread_tables
 from run_benchmarks.results import summary
 from run_benchmarks.results.folder import RoundKey
@@ -112,15 +113,24 @@ def test_what_each_node_is_made_of_stands_in_the_rounds_own_file_alone(
     assert result.as_dict()["provenance"]["hosts"][0]["kernel"] == "6.1"
 
 
+@pytest.mark.parametrize(
+    ("facts", "bound", "most"),
+    [({"x": "y" * 60_000}, "LARGEST_BYTES", 100_000), ({"x": [0] * 5_000}, "MOST_VALUES", 10_000)],
+)
 def test_a_summary_is_never_larger_than_its_readers_take(
-    converged: RoundResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    facts: dict[str, object],
+    bound: str,
+    most: int,
+    converged: RoundResult,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Then nobody would know of the preflight, of the exit code and of other cases."""
-    talking = replace(converged, facts={"x": "y" * 60_000}, notes=("z" * 400,) * 50)
+    talking = replace(converged, facts=facts, notes=("z" * 400,) * 50)
     run = summary_of(talking, talking)
-    monkeypatch.setattr(summary, "LARGEST_BYTES", 100_000)
+    monkeypatch.setattr(reading, bound, most)
     write_summary(tmp_path, run)
-    written = json.loads((tmp_path / "summary.json").read_text())
+    written = reading.read_object(tmp_path / "summary.json") or {}
     assert len((tmp_path / "summary.json").read_text()) < 100_000
     assert written["notes"] == [summary.LEFT_OUT] and written["preflight"]
     assert [each["verdict"] for each in written["rounds"]] == ["CONVERGED"] * 2

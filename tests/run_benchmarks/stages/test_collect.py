@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import re
 import shutil
 import stat
 import subprocess
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +53,10 @@ ODD_NAMES = (
     "*?[a]",
     "n" * 98,
 )
+RANK_LOGS = frozenset(f"rank{rank}.out.log" for rank in range(12))  # of a node
 NODE = "runs/uid/run/case/round1/node1_noderank0"
 SECRET = "the host's own"
+MIB, GIB = 2**20, 2**30
 
 
 class Host(LocalTransport):
@@ -119,7 +123,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def fetch(host: LocalTransport, source: Path, target: Path) -> tuple[LeftOut, ...] | None:
     work = source.parents[len(Path(NODE).parts) - 1]
-    return asyncio.run(collect_folder(host, str(work), NODE, target, timeout=60))
+    return asyncio.run(collect_folder(host, str(work), NODE, target, timeout=60, rank_logs=RANK_LOGS))
 
 
 def failing_fetch(host: LocalTransport, source: Path, target: Path) -> FlagPerfError:
@@ -657,6 +661,41 @@ def test_more_than_was_listed_is_not_taken(
     assert "more comes than was listed" in failing_fetch(host, source, target).message
 
 
+class Lying(LocalTransport):
+    """A host that lists each of its files as empty."""
+
+    async def run(self, argv: Sequence[str], **options: Any) -> Completed:
+        done = await super().run(argv, **options)
+        return replace(done, stdout=re.sub(r"\br \d+ ", "r 0 ", done.stdout)) if LIST in argv else done
+
+
+def test_what_comes_beyond_the_list_leaves_the_room_that_is_kept(
+    source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host listed a hundred folders with an empty file each and sent 16 MiB as each of them."""
+    shutil.rmtree(source)
+    for number in range(30):
+        (source / str(number)).mkdir(parents=True)
+        (source / str(number) / "grown").write_bytes(bytes(MIB))
+    disk = shutil._ntuple_diskusage(10 * GIB, 0, GIB + 10 * MIB)
+    monkeypatch.setattr(collect.shutil, "disk_usage", lambda path: disk)
+    monkeypatch.setattr(collect, "ATTEMPTS", 1)
+    left_out = fetch(Lying("node1"), source, target)
+    came = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
+    assert 0 < came <= 10 * MIB
+    assert left_out and len(left_out) == 30 - came // MIB
+
+
+def test_a_log_that_grows_comes_also_to_a_small_disk(
+    source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = shutil._ntuple_diskusage(10 * GIB, 0, 50 * MIB)
+    monkeypatch.setattr(collect.shutil, "disk_usage", lambda path: disk)
+    (source / "rank0.out.log").write_text("FINISHED")
+    fetch(Lying("node1"), source, target)
+    assert (target / "rank0.out.log").read_text() == "FINISHED"
+
+
 def test_a_host_without_find_is_no_empty_folder(source: Path, target: Path) -> None:
     class Bare(LocalTransport):
         async def _run(self, argv: tuple[str, ...], *rest: Any) -> tuple[int, str]:
@@ -708,9 +747,6 @@ def test_telemetry_of_a_day_comes_whole() -> None:
     assert choose([Entry("r", 5 * LARGEST_FILE, "telemetry.jsonl")])[0] == {}
 
 
-MIB, GIB = 2**20, 2**30
-
-
 @pytest.mark.parametrize(
     ("sizes", "room", "streams", "no_room"),
     [
@@ -742,12 +778,13 @@ def test_what_is_large_comes_in_a_stream_of_its_own(
         (900 * GIB, 999 * GIB, 1, "core", GIB, True),
         (900 * GIB, 999 * GIB, 1000, "core", GIB, False),  # of each of a thousand nodes
         (900 * GIB, 999 * GIB, 1000, "rank3.out.log", 400 * MIB, True),
+        (2 * GIB, 93 * GIB, 1, "rank12.out.log", 1, False),  # the node has no such rank
     ],
 )
 def test_a_log_that_a_verdict_needs_may_fill_what_junk_may_not(
     free: int, total: int, sharing: int, name: str, size: int, comes: bool
 ) -> None:
-    assert (streams_of({name: size}, Room(free, total, sharing))[1] == []) == comes
+    assert (streams_of({name: size}, Room(free, total, sharing, RANK_LOGS))[1] == []) == comes
 
 
 @given(

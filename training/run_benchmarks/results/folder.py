@@ -5,7 +5,6 @@ Nothing in it is believed before it is checked; what cannot be read is noted and
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,8 +14,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from run_benchmarks.names import FOLLOWED_EVENTS, JOURNAL, ROUND_FOLDER, is_run_folder
-from run_benchmarks.reading import Allowance, object_in, parsed, read_object, read_text
+from run_benchmarks.reading import Allowance, parsed, read_object
 from run_benchmarks.results.defined import defined
+from run_benchmarks.results.journal_entries import read_journal
 from run_benchmarks.results.of_2022 import cases_of_2022, observation_of_2022
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import NAMES as POWER
@@ -30,10 +30,10 @@ from utils.text_files import matching
 
 R = TypeVar("R", bound=RoundRecord)
 T = TypeVar("T")
-# Of a file that anybody may have written so much is read: ten thousand rounds have a journal of less.
-MOST_ENTRIES = 200_000
-MOST_VALUES, MOST_OF_JOURNAL = 12_000_000, 4_000_000  # of all other files together, and of the journal
-MOST_WRONG = 50  # of its entries
+# Of files that anybody may have written so much is read.
+MOST_ENTRIES = 200_000  # of one
+MOST_VALUES = 12_000_000  # of all but the journal together
+MOST_WRONG = 50  # entries of one
 LONGEST_NAME = 255  # of a folder, in characters
 REMEDY = "name the folder of a run: it holds plan.json, journal.jsonl and a folder for each case"
 
@@ -53,6 +53,7 @@ class RoundKey:
 class RunFolder:
     """What lies in `path`; `notes` say what of it cannot be read. `rounds` are those that have a folder.
 
+    journal_gap: why `journal` is not all that was written; None where it is.
     of_2022: it has logs alone, and `cases` is what they tell. allowance: for all of its files but the journal.
     """
 
@@ -61,6 +62,7 @@ class RunFolder:
     plan: Mapping[str, Any] = field(default_factory=dict)
     summary: Mapping[str, Any] = field(default_factory=dict)
     journal: Sequence[Mapping[str, Any]] = ()
+    journal_gap: FlagPerfError | None = None
     cases: Mapping[str, PlannedCase] = field(default_factory=dict)
     rounds: Collection[RoundKey] = ()
     of_2022: bool = False
@@ -100,7 +102,10 @@ def open_folder(path: Path) -> RunFolder:
         raise FlagPerfError(f"cannot be listed: {error.strerror}", where=str(path), remedy=REMEDY) from error
     folder.plan = _object(folder, "plan.json")
     folder.summary = _object(folder, "summary.json")
-    folder.journal = list(_journal(folder))
+    journal = read_journal(path / JOURNAL)
+    folder.journal, folder.journal_gap = journal.entries, journal.gap
+    for wrong in journal.wrong:
+        folder.note(wrong)
     folder.cases = {case.settings.name: case for case in _cases(folder)}
     order = {name: place for place, name in enumerate(folder.cases)}
     by_plan = sorted(in_cases, key=lambda case: order.get(case, len(order)))
@@ -187,17 +192,6 @@ def _object(folder: RunFolder, name: str) -> Mapping[str, Any]:
     except FlagPerfError as error:
         folder.note(error)
         return {}
-
-
-def _journal(folder: RunFolder) -> Iterator[Mapping[str, Any]]:
-    """Its lines; of a run that was killed the last one may be half a line."""
-    path, read = folder.path / JOURNAL, partial(object_in, allowance=Allowance(MOST_OF_JOURNAL))
-    try:
-        lines = io.StringIO(read_text(path) or "")
-    except FlagPerfError as error:
-        folder.note(error)
-        return
-    yield from _readable(folder, lines, lambda number: f"{path}:{number + 1}", read)
 
 
 def _cases(folder: RunFolder) -> Iterator[PlannedCase]:

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from run_benchmarks.exit_code import MEANINGS, ExitCode
-from run_benchmarks.reading import LARGEST_BYTES, Record, parsed
+from run_benchmarks.reading import Record, is_taken, parsed
 from run_benchmarks.results.last_words import cause_in
 from run_benchmarks.results.markdown import fenced, inline, listed
 from run_benchmarks.results.meanings import WHERE, meanings
@@ -56,7 +56,7 @@ def write_summary(folder: Path, run: Run) -> None:
     more than a summary may hold.
     """
     content = replace(run, results=tuple(map(without_nodes, run.results))).as_dict()
-    if len(json.dumps(content, indent=2)) > LARGEST_BYTES:
+    if not is_taken(json.dumps(content, indent=2)):
         content = replace(
             run, results=tuple(map(_brief, run.results)), notes=(*run.notes, LEFT_OUT)
         ).as_dict()

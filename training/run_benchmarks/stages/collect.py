@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import glob
+import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from run_benchmarks.stages.collect_listing import (
     DEEPEST,
+    FIRST,
     LARGEST_LISTING,
     LIST,
     NOT_THERE,
@@ -60,6 +63,7 @@ async def collect_folder(
     timeout: float,
     sharing: int = 1,
     *,
+    rank_logs: Collection[str] = FIRST,
     is_again: bool = False,
     near: Transport | None = None,
 ) -> tuple[LeftOut, ...] | None:
@@ -68,6 +72,7 @@ async def collect_folder(
     Args:
         timeout: seconds, for all of it. Where they are over, what lies in folders of it is left out.
         sharing: how many folders come at once, and share the controller's disk.
+        rank_logs: those of the node's own ranks.
         is_again: it may be there already, from a controller that died before it could say what was left out.
         near: reads the same files without the host, where this machine sees them; what is not all there by it comes
             from the host.
@@ -86,7 +91,8 @@ async def collect_folder(
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
             content = Path(scratch) / "content"
             content.mkdir()
-            collection = _Collection(transport, work, folder, content, timeout, sharing, near)
+            room = Room(0, 0, sharing, rank_logs)
+            collection = _Collection(transport, work, folder, content, timeout, room, near)
             left_out = await collection.bring()
             if left_out is not None:
                 if is_again and target.is_dir():
@@ -113,14 +119,15 @@ class _Collection:
         folder: str,
         content: Path,
         timeout: float,
-        sharing: int,
+        room: Room,
         near: Transport | None,
     ) -> None:
         self._transport, self._work, self._folder = transport, work, folder
         self._near = near
         self._content, self._until = content, asyncio.get_running_loop().time() + timeout
         self._timeout = timeout
-        self._sharing = sharing
+        self._room = room  # as it is when the folder is listed, ...
+        self._taken = 0  # ... and bytes that the streams take of it, with what came beyond what was listed
         self._arrived: set[str] = set()
         self._left_out: list[LeftOut] = []
         self._missing: dict[str, str] = {}  # path -> why it has not arrived
@@ -182,12 +189,14 @@ class _Collection:
 
     def _planned(self, listing: str, rest: Iterable[Entry]) -> list[Stream]:
         """The streams for what is chosen of a list and has not arrived; what has no room here is left out."""
-        sizes, left_out = choose([*read_listing(listing), *rest])
+        sizes, left_out = choose([*read_listing(listing), *rest], self._room.rank_logs)
         self._left_out = [*left_out]
         wanted = {path: size for path, size in sizes.items() if path not in self._arrived}
         disk = shutil.disk_usage(self._content)
-        room = Room(disk.free, disk.total, self._sharing)
+        self._room = room = replace(self._room, free=disk.free, total=disk.total)
         streams, no_room = streams_of(wanted, room)
+        totals = [stream.total for stream in streams]
+        self._taken = sum(totals) + max(totals)  # a stream lies beside what is unpacked from it
         why = f"no room for it on the controller, whose disk has {disk.free >> 20} MiB free"
         for path in no_room:
             kept = room.kept(path, min(wanted[path], largest(path))) >> 20
@@ -239,9 +248,11 @@ class _Collection:
 
     async def _fetch_whole(self, stream: Stream, file: BinaryIO, target: Path) -> set[str]:
         names = "".join(f"./{name}\0" for name in stream.sizes).encode()
-        bounded = _Bounded(file, GROWTH + stream.total + len(stream.sizes) * OVERHEAD)
-        await self._send((SEND, self._work, self._path(stream)), names, bounded)
-        largest = {name: size + GROWTH for name, size in stream.sizes.items()}
+        growth = min(GROWTH, self._room.for_more(stream, self._taken))
+        listed = stream.total + len(stream.sizes) * OVERHEAD
+        await self._send((SEND, self._work, self._path(stream)), names, _Bounded(file, growth + listed))
+        self._taken += max(0, os.fstat(file.fileno()).st_size - stream.total)
+        largest = {name: size + growth for name, size in stream.sizes.items()}
         whole = await asyncio.to_thread(unpack, file, target, largest)
         # another machine of a file system may not have seen yet what the host had written when it listed it
         least = stream.sizes if self._near else dict.fromkeys(whole, 0)

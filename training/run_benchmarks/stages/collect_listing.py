@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import translate
 from pathlib import PurePosixPath
@@ -33,8 +33,12 @@ KEPT_FOR_SUMMARY = 2**24
 # What the launcher and the monitor write, listed and brought first: whatever else a task leaves, it costs none of them.
 # Telemetry, which may be the largest, comes last of them.
 _SMALL = (rank_log_name(0), INVENTORY_FILE, IDENTITY_FILE, "start_*_task.log", "*monitor.log")
-OWN = (*_SMALL, "rank*.out.log", TELEMETRY_FILE)
+OF_RANKS = rank_log_name("*")
+OWN = (*_SMALL, OF_RANKS, TELEMETRY_FILE)
 _IS_OWN = [re.compile(translate(name)).match for name in OWN]
+_IS_OF_RANK = re.compile(translate(OF_RANKS)).match
+
+FIRST = frozenset({rank_log_name(0)})
 
 NOT_THERE = 9
 # $2: how deep. A record an entry: its kind (`r`: a file that may be read), size and path. The folder's own comes first,
@@ -103,16 +107,21 @@ def _entry(record: str) -> Entry:
     return Entry(kind, int(size), path)
 
 
-def choose(entries: Iterable[Entry]) -> tuple[dict[str, int], tuple[LeftOut, ...]]:
+def choose(
+    entries: Iterable[Entry], rank_logs: Collection[str] = FIRST
+) -> tuple[dict[str, int], tuple[LeftOut, ...]]:
     """Which files to bring, path -> size, and what is left out.
 
     FlagPerf's own go first, then the shallow and the small: a case's logs are both.
+
+    Args:
+        rank_logs: those of the node's own ranks; another's is a file like any other.
     """
     chosen: dict[str, int] = {}
     left_out = []
     total = 0
     folders: set[str] = set()
-    for entry in sorted(entries, key=_place):
+    for entry in sorted(entries, key=lambda each: _place(each, rank_logs)):
         why = _why_not(entry)
         folder = entry.path.rpartition("/")[0]
         size = min(entry.size, largest(entry.path))
@@ -152,11 +161,15 @@ class Stream:
 
 @dataclass(frozen=True)
 class Room:
-    """The controller's disk: bytes that are free, and all; `sharing`: how many folders come at once."""
+    """The controller's disk: bytes that are free, and all; `sharing`: how many folders come at once.
+
+    rank_logs: those of the node's own ranks.
+    """
 
     free: int
     total: int
     sharing: int = 1
+    rank_logs: Collection[str] = FIRST
 
     def kept(self, path: str, size: int) -> int:
         """What has to stay free beside a file; beside a log of FlagPerf's own at least what it takes itself.
@@ -164,11 +177,21 @@ class Room:
         So a small disk is no reason to lose the logs that a verdict needs, and one of them no reason to lose others.
         """
         part = int(self.total * KEPT_PART)
-        return max(size, min(KEPT_FOR_SUMMARY, part)) if _own_place(path) < len(OWN) else max(KEPT, part)
+        is_own = _own_place(path, self.rank_logs) < len(OWN)
+        return max(size, min(KEPT_FOR_SUMMARY, part)) if is_own else max(KEPT, part)
 
     def for_file(self, path: str, size: int) -> int:
         """Bytes that this folder may fill with the file and what comes before it."""
         return (self.free - self.kept(path, size)) // self.sharing
+
+    def for_more(self, stream: Stream, taken: int) -> int:
+        """Bytes that may come with a stream beyond what was listed, and be unpacked, beside `taken` bytes."""
+        if not stream.sizes:
+            return 0
+        *_, (path, size) = zip(
+            stream.paths(), stream.sizes.values(), strict=True
+        )  # of others less is kept free
+        return max(0, self.for_file(path, min(size, largest(path))) - taken) // 2
 
 
 def streams_of(sizes: Mapping[str, int], room: Room) -> tuple[list[Stream], list[str]]:
@@ -204,14 +227,14 @@ def streams_of(sizes: Mapping[str, int], room: Room) -> tuple[list[Stream], list
     return streams, no_room
 
 
-def _place(entry: Entry) -> tuple[int, int, int, str]:
+def _place(entry: Entry, rank_logs: Collection[str]) -> tuple[int, int, int, str]:
     """Where an entry stands in the order in which files are chosen."""
-    return _own_place(entry.path), entry.path.count("/"), entry.size, entry.path
+    return _own_place(entry.path, rank_logs), entry.path.count("/"), entry.size, entry.path
 
 
-def _own_place(path: str) -> int:
+def _own_place(path: str, rank_logs: Collection[str]) -> int:
     """Which of OWN a file is; len(OWN) for another, and for what lies deeper."""
-    if "/" in path:
+    if "/" in path or (_IS_OF_RANK(path) and path not in rank_logs):
         return len(OWN)
     return next((place for place, is_own in enumerate(_IS_OWN) if is_own(path)), len(OWN))
 
