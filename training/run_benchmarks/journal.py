@@ -77,7 +77,7 @@ class Journal:
 
 
 def _bounded(value: Any) -> Any:
-    """Plain data, each text of which is bounded: what a host has said stands in the round's own files."""
+    """Plain data, each text of which is bounded: who takes a round up needs no more of what a host has said."""
     if isinstance(value, str):
         return shortened(value, LONGEST_FACT)
     if isinstance(value, Mapping):
