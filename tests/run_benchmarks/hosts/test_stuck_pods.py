@@ -29,14 +29,14 @@ from tests.run_benchmarks.whole_run import make_whole_run
 
 UID = "run20261127230000-abcdef"
 CLUSTER = 'HOSTS = kubernetes(namespace="bench", image="registry.local/toy:1", pending_limit=60)\n'
-LIMIT_S = 240.0
+SOON_S, LIMIT_S = 2.0, 240.0
 
 
 @pytest.fixture
 def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubernetesApi]:
     need_kubectl()
     monkeypatch.setattr(allocator, "ALIVE", str(tmp_path / "alive"))
-    monkeypatch.setattr(allocator, "DELETE_S", 2.0)
+    monkeypatch.setattr(allocator, "DELETE_S", SOON_S)
     for module, name in ((pending, "LOOK_S"), (ends, "WATCH_S")):
         monkeypatch.setattr(module, name, 0.1)
     with KubernetesApi(Processes()).serving() as cluster:
@@ -94,6 +94,9 @@ def test_it_costs_no_later_round(
 ) -> None:
     hosts = hosts_of(plan)
     job = end_a_round(api, plan, hosts)
+    monkeypatch.setattr(
+        allocator, "DELETE_S", LIMIT_S
+    )  # nobody waits for so long: what is stuck is not waited for
     suffixes = iter([job[-4:], "0002", "0003"])  # the job of the first is still there
     monkeypatch.setattr(allocator, "secrets", SimpleNamespace(token_hex=lambda _: next(suffixes)))
 
@@ -114,9 +117,11 @@ def test_it_costs_no_later_round(
     assert warnings == [], "it has been told at the end of its own round"
     (_, _, second) = (each for each in api.applied if each["kind"] == "Job")
     assert '"node-1"' in json.dumps(second["spec"]["template"]["spec"]["affinity"]["nodeAffinity"])
+    monkeypatch.setattr(allocator, "DELETE_S", SOON_S)
     with pytest.raises(NotGivenBackError, match="on node-1"):
         in_time(hosts.close())
     api.silent.clear()
+    monkeypatch.setattr(allocator, "DELETE_S", LIMIT_S)
     in_time(hosts.close())
     assert not api.objects
 
@@ -148,7 +153,7 @@ def test_pods_that_wait_in_vain_say_what_is_still_there(
 
 
 def test_who_takes_the_run_up_goes_on_in_the_pods_of_the_newest_round_and_gets_new_ones(
-    api: KubernetesApi, plan: Plan, warnings: list[str]
+    api: KubernetesApi, plan: Plan, warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hosts, case = hosts_of(plan), plan.cases[0]
     end_a_round(api, plan, hosts)
@@ -161,6 +166,7 @@ def test_who_takes_the_run_up_goes_on_in_the_pods_of_the_newest_round_and_gets_n
                     addresses = [host.address for host in again.hosts]
             assert addresses == [host.address for host in second.hosts]
         async with hosts_of(plan).acquire(case) as anew:
+            monkeypatch.setattr(allocator, "DELETE_S", LIMIT_S)
             assert [host.name for host in anew.hosts] == ["node-0", "node-2"]
 
     in_time(scenario())
