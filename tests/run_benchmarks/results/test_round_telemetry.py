@@ -278,6 +278,15 @@ def test_chips_of_0_w_tell_no_power_and_all_else(tmp_path: Path) -> None:
     assert value(result, "utilisation") == pytest.approx(0.9)
 
 
+def test_where_one_of_two_chips_tells_0_w_the_reason_says_so(tmp_path: Path) -> None:
+    second = [replace(each, device="1", power_w=0.0) for each in gpus(lambda second: 300)]
+    samples = [*gpus(lambda second: 300), *second]
+    write_node(tmp_path / "h0_noderank0", [GPUS], samples, events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    assert value(result, "energy") is None
+    assert "80 of 160, first 0 W of 1; no accelerator" in result.figures["energy"].source
+
+
 @pytest.mark.parametrize(("beside", "is_told"), [(Scope.PACKAGE, True), (Scope.MACHINE, False)])
 def test_beside_chips_of_0_w_a_machine_has_all_of_the_power_and_packages_have_not(
     beside: Scope, is_told: bool, tmp_path: Path

@@ -173,6 +173,8 @@ def _missing(telemetry: Telemetry, source: str, reason: str) -> Measurement:
         reason = info.reason
     elif not telemetry.series(source):
         reason = f"{telemetry.path} holds no samples of {source}"
+    elif source in telemetry.left_out:
+        reason = f"{reason}; {telemetry.left_out[source]}"
     return Measurement(None, described(telemetry, source), 0.0, reason)
 
 
