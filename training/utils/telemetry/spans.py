@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -13,22 +13,21 @@ if TYPE_CHECKING:
 HOLE_INTERVALS = 2.5
 # Nor do readings no further apart than those of a BMC by default: a tool may take longer than its interval.
 LEAST_HOLE_MS = 5_000
-# A reading comes so late where a tool takes its time: windows of an interval's length lie between two all the same.
+# So late comes a reading where a tool takes its time, or by an interval: between two lies a window of an interval then.
 LATE_READING_MS = 1_000
 # Shorter times without a reading are nothing: a busy host reads late.
 LEAST_GAP_MS = 3_000
 
 
-def longest_ms(interval_ms: float, windows: Sequence[Window]) -> float:
-    """How far apart two readings may be that tell of these windows together.
+def longest_ms(interval_ms: float, window: Window) -> float:
+    """How far apart two readings may be that tell of the window.
 
-    Not further than the source's interval allows, nor than the windows are long, but for a late reading: of two that
-    are an hour apart nobody can say which part of that hour's energy is that of a short training between them.
+    Not further than the source's interval allows, nor than the window is long, but for a late reading: of two that are
+    an hour apart nobody can say which part of that hour's energy is that of a short training between them.
     """
-    judged_ms = 1000 * sum(each.seconds for each in windows)
-    return min(
-        max(LEAST_HOLE_MS, HOLE_INTERVALS * interval_ms), max(LEAST_GAP_MS, judged_ms + LATE_READING_MS)
-    )
+    length_ms = window.seconds * 1000
+    late_ms = min(interval_ms, LATE_READING_MS) if length_ms >= interval_ms else 0.0
+    return min(max(LEAST_HOLE_MS, HOLE_INTERVALS * interval_ms), length_ms + late_ms)
 
 
 class Span(NamedTuple):
@@ -52,23 +51,11 @@ class Span(NamedTuple):
         return self.first + (self.last - self.first) * middle
 
 
-def spans(
-    points: Iterator[Point], window: Window, hole_ms: float, trusted_ms: float | None = None
-) -> Iterator[Span]:
-    """The spans that lie in the window, holes left out.
-
-    A counter counts on through a hole: between two readings inside the window it is trusted over
-    `trusted_ms`, and nowhere over more. A span that is cut by the window's edge is divided by time, which a
-    hole forbids.
-    """
-    begin, finish = window.start_ms, window.end_ms
-    whole_limit = hole_ms if trusted_ms is None else trusted_ms
-    cut_limit = hole_ms if trusted_ms is None else min(hole_ms, trusted_ms)
+def spans(points: Iterator[Point], window: Window, hole_ms: float) -> Iterator[Span]:
+    """The spans that lie in the window, holes left out."""
     left, first = next(points, (0, 0.0))
     for right, last in points:
-        if begin <= left < right <= finish:
-            if right - left <= whole_limit:
-                yield Span(left, right - left, first, last, left, right)
-        elif right > begin and left < finish and left < right <= left + cut_limit:
-            yield Span(left, right - left, first, last, max(left, begin), min(right, finish))
+        if right > window.start_ms and left < window.end_ms and left < right <= left + hole_ms:
+            start, end = max(left, window.start_ms), min(right, window.end_ms)
+            yield Span(left, right - left, first, last, start, end)
         left, first = right, last

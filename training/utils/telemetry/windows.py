@@ -9,20 +9,20 @@ with that one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from utils.numbers import counted
-from utils.telemetry.plausible import LATE_MS, PLAUSIBLE_W, clear_ms, growth_mj
+from utils.telemetry.counters import Counter, counter_of
+from utils.telemetry.plausible import PLAUSIBLE_W
 from utils.telemetry.records import Measurement, Scope, Telemetry, Window
 from utils.telemetry.series import ENERGY, POWER
 from utils.telemetry.spans import longest_ms, spans
 from utils.text_files import shortened
 
 DEFAULT_INTERVAL_S = 1.0
-# A device that is on always draws power, and counters are updated at least every 100 ms.
-FROZEN_AFTER_MS = 5_000
+# A counter is the better meter, but for a window of which it knows so much less than power does.
+NEARLY = 0.99
 MOST_NAMED, LONGEST_NAMES = 64, 300  # of a source's devices, and characters
 # From the whole machine to the least part of it.
 POWER_SCOPES = (Scope.MACHINE, Scope.ACCELERATOR, Scope.PACKAGE)
@@ -32,17 +32,21 @@ COUNTER = "hardware energy counter"
 INTEGRATED = "power integrated by the trapezoid rule"
 
 if TYPE_CHECKING:
-    from utils.telemetry.series import Point, Series
+    from utils.telemetry.series import Series
 
 
 @dataclass(frozen=True)
 class DeviceEnergy:
-    """A device's energy in J over the covered part of some windows; `value` None has its reason."""
+    """A device's energy in J over the covered part of some windows; `value` None has its reason.
+
+    doubt: why the value may be wrong, or nothing.
+    """
 
     value: float | None
     covered_ms: float = 0.0
     method: str = ""
     reason: str = ""
+    doubt: str = ""
 
 
 def energy_over(telemetry: Telemetry, window: Window, source: str) -> Measurement:
@@ -59,11 +63,13 @@ def device_energies(
     telemetry: Telemetry, windows: Sequence[Window], source: str
 ) -> Mapping[str, DeviceEnergy]:
     """What each device of the source took in these windows together, which do not overlap."""
-    hole, most_w = longest_ms(interval_ms(telemetry, source), windows), _most_w(telemetry, source)
-    return {
-        device: _together([_energy(_near(series, window, hole), window, hole, most_w) for window in windows])
-        for device, series in metered_series(telemetry, source).items()
-    }
+    interval, most_w = interval_ms(telemetry, source), _most_w(telemetry, source)
+
+    def taken(series: Series) -> DeviceEnergy:
+        counter = counter_of(series, most_w)
+        return _together([_energy(series, counter, each, longest_ms(interval, each)) for each in windows])
+
+    return {device: taken(series) for device, series in metered_series(telemetry, source).items()}
 
 
 def energy_and_power(
@@ -75,6 +81,9 @@ def energy_and_power(
     """
     texts = [f"{_label(source, name)}: {each.reason}" for name, each in energies.items() if each.reason]
     reasons = "; ".join(texts[:MOST_NAMED])
+    doubt = next(
+        (f"{_label(source, name)}: {each.doubt}" for name, each in energies.items() if each.doubt), ""
+    )
     measured = [(each, each.value) for each in energies.values() if each.value is not None]
     if not measured or len(measured) < len(energies):
         missing = _missing(telemetry, source, reasons)
@@ -84,16 +93,22 @@ def energy_and_power(
     joules = sum(value for _, value in measured)
     watts = sum(value / (each.covered_ms / 1000) for each, value in measured)
     text = f"{described(telemetry, source)}: {methods}"
-    return Measurement(joules, text, coverage, reasons), Measurement(watts, text, coverage, reasons)
+    energy = Measurement(joules, text, coverage, reasons, doubt)
+    return energy, replace(energy, value=watts)
 
 
 def counted_and_integrated(
     telemetry: Telemetry, window: Window, source: str
 ) -> list[tuple[DeviceEnergy, DeviceEnergy]]:
-    """The energy of each device of the source, by its counter and by its power."""
-    hole, most_w = longest_ms(interval_ms(telemetry, source), (window,)), _most_w(telemetry, source)
+    """The energy of each device of the source, by its counter, where that has no faults, and by its power."""
+    hole, most_w = longest_ms(interval_ms(telemetry, source), window), _most_w(telemetry, source)
+
+    def by_counter(series: Series) -> DeviceEnergy:
+        counted = _counted(series, counter_of(series, most_w), window, hole)
+        return replace(counted, value=None) if counted.reason else counted
+
     devices = metered_series(telemetry, source).values()
-    return [(_counter(each, window, hole, most_w), _integral(each, window, hole)) for each in devices]
+    return [(by_counter(each), _integral(each, window, hole)) for each in devices]
 
 
 def _together(parts: Sequence[DeviceEnergy]) -> DeviceEnergy:
@@ -106,7 +121,10 @@ def _together(parts: Sequence[DeviceEnergy]) -> DeviceEnergy:
         sum(value for _, value in measured),
         sum(part.covered_ms for part, _ in measured),
         " and ".join(sorted({part.method for part, _ in measured})),
-        "; ".join(dict.fromkeys(part.reason for part, _ in measured if part.reason)),
+        *(
+            "; ".join(dict.fromkeys(text for text in texts if text))
+            for texts in zip(*((part.reason, part.doubt) for part, _ in measured), strict=True)
+        ),
     )
 
 
@@ -116,7 +134,7 @@ def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
     inside = [watts for time_ms, watts in sums.items() if window.start_ms <= time_ms <= window.end_ms]
     if not inside:
         return _missing(telemetry, source, "no sample in the window has this value")
-    hole = longest_ms(interval_ms(telemetry, source), (window,))
+    hole = longest_ms(interval_ms(telemetry, source), window)
     read = spans(((time_ms, 0.0) for time_ms in sorted(sums)), window, hole)
     coverage = sum(span.inside_ms for span in read) / (window.seconds * 1000)
     return Measurement(max(inside), f"{described(telemetry, source)}: largest sample of power", coverage)
@@ -178,79 +196,37 @@ def _missing(telemetry: Telemetry, source: str, reason: str) -> Measurement:
     return Measurement(None, described(telemetry, source), 0.0, reason)
 
 
-def _near(series: Series, window: Window, hole_ms: float) -> Series:
-    """All readings that have a say in what lies in the window."""
-    return series.between(window.start_ms, window.end_ms, hole_ms)
-
-
-def _energy(series: Series, window: Window, hole_ms: float, most_w: float) -> DeviceEnergy:
-    by_counter = _counter(series, window, hole_ms, most_w)
-    if by_counter.value is not None and not by_counter.reason:
+def _energy(series: Series, counter: Counter, window: Window, hole_ms: float) -> DeviceEnergy:
+    """By the counter, where that covers as much of the window as power does, or nearly; if it has faults, more."""
+    by_counter = _counted(series, counter, window, hole_ms)
+    has_faults = by_counter.value is not None and bool(by_counter.reason)
+    if by_counter.covered_ms >= NEARLY * window.seconds * 1000 and not has_faults:
         return by_counter
     integrated = _integral(series, window, hole_ms)
-    if by_counter.value is not None and by_counter.covered_ms > integrated.covered_ms:
-        return replace(by_counter, reason=f"some of the energy counter was not used: {by_counter.reason}")
-    if not series.has_read(ENERGY):  # a device without a counter: nothing to explain
+    if not counter.readings:  # a device without a counter: nothing to explain
         return integrated
-    return DeviceEnergy(
-        integrated.value,
-        integrated.covered_ms,
-        integrated.method,
-        f"the energy counter was not used: {by_counter.reason}",
-    )
+    least_ms = integrated.covered_ms if has_faults else NEARLY * integrated.covered_ms
+    if by_counter.covered_ms > least_ms:
+        doubt = f"some of the energy counter was not used: {by_counter.reason}" if has_faults else ""
+        return replace(by_counter, reason=doubt, doubt=doubt)
+    why = by_counter.reason or "power was read in more of the time"
+    return replace(integrated, reason=f"the energy counter was not used: {why}")
 
 
-def _counter(series: Series, window: Window, hole_ms: float, most_w: float) -> DeviceEnergy:
-    """Energy by the device's counter: differences of readings, in J. What is no growth is left out, and told."""
-    wraps_at = series.energy_range_mj
-    points = _well_read(series.points(ENERGY), wraps_at, most_w)
-    joules = covered = unchanged_ms = 0.0
-    leaps, first_leap = 0, ""
-    for span in spans(points, window, hole_ms, trusted_ms=clear_ms(wraps_at, most_w)):
-        growth = growth_mj(span.first, span.last, span.length_ms, wraps_at, most_w)
-        if growth is None:
-            leaps += 1
-            first_leap = first_leap or f"from {span.first:.0f} to {span.last:.0f} mJ"
-            continue
-        unchanged_ms = 0.0 if growth else unchanged_ms + span.inside_ms
-        if unchanged_ms > FROZEN_AFTER_MS:
-            still_s = unchanged_ms / 1000
-            return DeviceEnergy(None, reason=f"it stood still at {span.last:.0f} mJ for {still_s:.1f} s")
-        joules += growth / 1000 * span.inside_ms / span.length_ms
-        covered += span.inside_ms
-    leapt = f"it was reset or misread {counted(leaps, 'time')}, first {first_leap}" if leaps else ""
-    if not covered:
-        return DeviceEnergy(None, reason=leapt or _why_empty(series, ENERGY))
-    if not joules and covered > LATE_MS:  # in less it may have been updated at no reading
-        return DeviceEnergy(None, reason=leapt or "it stood still")
-    return DeviceEnergy(joules, covered, COUNTER, leapt)
-
-
-def _well_read(points: Iterator[Point], range_mj: float | None, most_w: float) -> Iterator[Point]:
-    """The readings of a counter, but for each that a neighbour contradicts while its two neighbours agree."""
-
-    def grows(first: Point, last: Point) -> bool:
-        return growth_mj(first[1], last[1], last[0] - first[0], range_mj, most_w) is not None
-
-    before = next(points, None)
-    if before is None:
-        return
-    yield before
-    point = next(points, None)
-    for after in points:
-        assert point is not None  # noqa: S101 - for mypy: another one came after it
-        if (grows(before, point) and grows(point, after)) or not grows(before, after):
-            yield point
-            before = point
-        point = after
-    if point is not None:
-        yield point
+def _counted(series: Series, counter: Counter, window: Window, hole_ms: float) -> DeviceEnergy:
+    """Energy by the device's counter, in J; of one with faults what is left, and why that is not all."""
+    growth = counter.over(window, hole_ms)
+    if growth.covered_ms:
+        return DeviceEnergy(growth.joules, growth.covered_ms, COUNTER, growth.faults)
+    still = "it stood still" if counter.has_never_grown else _why_empty(series, ENERGY)
+    return DeviceEnergy(None, reason=growth.faults or still)
 
 
 def _integral(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
     """Energy by the sampled power, integrated over the covered part of the window, in J."""
     joules = covered = 0.0
-    for span in spans(series.points(POWER), window, hole_ms):
+    near = series.between(window.start_ms, window.end_ms, hole_ms)
+    for span in spans(near.points(POWER), window, hole_ms):
         joules += span.mean_inside * span.inside_ms / 1000
         covered += span.inside_ms
     if not covered:
