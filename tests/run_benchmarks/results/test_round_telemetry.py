@@ -570,6 +570,26 @@ def test_figures_of_a_source_that_nobody_contradicts_are_not_marked(tmp_path: Pa
     assert {row[1]: row[3][0] for row in table.rows} == {"nvml": "0.400* W, 2* J", "pwr": "500 W, 2500 J"}
 
 
+def test_power_that_stands_in_for_a_counter_is_not_marked_by_that_counter(tmp_path: Path) -> None:
+    """A chip of 400 W whose counter leaps up by 40 kJ and back again."""
+    off = {TRAIN + 20: 4e7, TRAIN + 21: 4e7}
+    samples = [each for second in range(80) for each in watts_of(second, 500.0, 400.0, 400.0)]
+    leaping = [
+        replace(each, energy_mj=each.energy_mj + off.get((each.time_ms - T0) // S, 0.0))
+        for each in samples
+        if each.energy_mj is not None
+    ]
+    write_node(tmp_path / "h0_noderank0", [NVML], leaping, events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    assert value(result, "energy") == pytest.approx(400 * TRAINED_S)
+    assert "reset or misread" in result.figures["energy"].source
+    assert not any(caveats(result).values())
+    alone = [replace(each, power_w=None) for each in leaping]
+    write_node(tmp_path / "alone" / "h0_noderank0", [NVML], alone, events(AT_THE_END))
+    doubted, _ = judged(tmp_path / "alone")
+    assert "some of the energy counter was not used: it was reset or misread" in caveats(doubted)["energy"]
+
+
 def of_two_chips(machine: float, second_chip: Callable[[int], float | None]) -> list[Sample]:
     """A machine with a chip of 300 W, and a second one which may not be read."""
     return [

@@ -89,7 +89,8 @@ def energy_and_power(
         missing = _missing(telemetry, source, reasons)
         return missing, missing
     methods = " and ".join(sorted({each.method for each, _ in measured}))
-    coverage = min(each.covered_ms for each, _ in measured) / (sum(each.seconds for each in windows) * 1000)
+    covered = min(each.covered_ms for each, _ in measured) / (sum(each.seconds for each in windows) * 1000)
+    coverage = min(1.0, covered)  # of many windows the sums are rounded
     joules = sum(value for _, value in measured)
     watts = sum(value / (each.covered_ms / 1000) for each, value in measured)
     text = f"{described(telemetry, source)}: {methods}"
