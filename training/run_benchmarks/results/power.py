@@ -6,20 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from run_benchmarks.results.energy import device_energies, energy_and_power, max_power
 from run_benchmarks.results.idle import idle_window
 from run_benchmarks.results.node_telemetry import Cut, energy_above_idle
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, FINISHED, FULL_COVERAGE, LEAST_COVERAGE, Figure
 from utils.numbers import counted, number_in, rate
+from utils.telemetry.power_sources import POWER_SCOPES, best_power_source, described
 from utils.telemetry.records import Measurement, Scope, Telemetry, Window
-from utils.telemetry.windows import (
-    POWER_SCOPES,
-    best_power_source,
-    described,
-    device_energies,
-    energy_and_power,
-    max_power,
-)
 
 # The mean over the nodes, of each; all but IDLE of the training's time.
 IDLE = "idle_power"

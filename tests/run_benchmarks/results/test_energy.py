@@ -7,16 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from utils.telemetry.records import Measurement, Sample, Scope, SourceInfo, Telemetry, Window
-from utils.telemetry.windows import (
+from run_benchmarks.results.energy import (
     average_power,
-    best_power_source,
-    described,
     device_energies,
     energy_and_power,
     energy_over,
     max_power,
 )
+from utils.telemetry.power_sources import best_power_source, described
+from utils.telemetry.records import Measurement, Sample, Scope, SourceInfo, Telemetry, Window
 
 GPU = SourceInfo(0, "gpu", Scope.ACCELERATOR, 1.0, "a card")
 
