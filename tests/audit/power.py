@@ -17,7 +17,8 @@ from tests.audit.clocks import Clock, on_the_time_line
 SCOPES = ("machine", "accelerator", "cpu package")
 SHARED = "shared chassis"
 LEAST_COVERAGE, LEAST_COVERAGE_FOR_SAMPLES = 0.5, 0.99
-INTERVALS_OF_A_HOLE, LEAST_HOLE_MS, LEAST_OF_A_WINDOW_MS = 2.5, 5_000.0, 3_000.0
+INTERVALS_OF_A_HOLE, LEAST_HOLE_MS = 2.5, 5_000.0
+MOST_LEAPS, NEARLY = 3, 0.99
 MOST_W = {"machine": 1e6, "shared chassis": 1e6, "accelerator": 30_000.0, "cpu package": 2_000.0}
 LATE_MS = 1000.0
 WHOLE = 0.99
@@ -194,18 +195,18 @@ def node_of(
             each["source"],
         ),
     )
-    hole = max(LEAST_HOLE_MS, INTERVALS_OF_A_HOLE * source["interval_s"] * 1000)
+    interval = source["interval_s"] * 1000
     devices = devices_of(records, source["source"], source["scope"])
     node = Node(source["scope"])
-    node.max_power, node.max_coverage = largest(devices, window, hole)
-    node.energy, node.avg_power, node.coverage = energy_and_power(devices, window, hole)
+    node.max_power, node.max_coverage = largest(devices, window, interval)
+    node.energy, node.avg_power, node.coverage = energy_and_power(devices, window, interval)
     if met is not None and met > window[0]:
-        node.energy_to_target, _, node.target_coverage = energy_and_power(devices, (window[0], met), hole)
+        node.energy_to_target, _, node.target_coverage = energy_and_power(devices, (window[0], met), interval)
     powered = [name for name, each in sources.items() if each.get("scope") in (*SCOPES, SHARED)]
     ticks = [each["time_ms"] for each in records if each["kind"] != "source" and each["source"] in powered]
     if ranks_start is not None and ticks and ranks_start - min(ticks) >= LEAST_IDLE_MS:
         idle = (min(ticks), ranks_start)
-        _, node.idle_power, node.idle_coverage = energy_and_power(devices, idle, hole)
+        _, node.idle_power, node.idle_coverage = energy_and_power(devices, idle, interval)
     if (
         node.idle_power is not None
         and node.idle_coverage >= LEAST_COVERAGE
@@ -218,10 +219,9 @@ def node_of(
     return node
 
 
-def energy_and_power(devices: list[Device], window: Window, hole: float) -> tuple[Value, Value, float]:
+def energy_and_power(devices: list[Device], window: Window, interval: float) -> tuple[Value, Value, float]:
     """J, W and the part of the window that was covered, of all devices together."""
-    hole = within(window, hole)
-    measured = [energy_of(device, window, hole) for device in devices]
+    measured = [energy_of(device, window, interval) for device in devices]
     if not measured or not all(covered > 0 for _, covered in measured):
         return None, None, 0.0
     energy = math.fsum(energy for energy, _ in measured)
@@ -385,56 +385,102 @@ def pairs(readings: list[tuple[float, float]], window: Window) -> list[Pair]:
     return [pair for pair in clipped if pair.end > pair.begin]
 
 
-def energy_of(device: Device, window: Window, hole: float) -> tuple[float, float]:
+def energy_of(device: Device, window: Window, interval: float) -> tuple[float, float]:
     """Energy in J and the time in ms in which it was measured; 0 for nothing."""
-    counted, integrated = by_counter(device, window, hole), by_power(device, window, hole)
-    if counted is None or (counted[2] and integrated[1] >= counted[1]):
+    hole = furthest_apart(window, interval)
+    integrated = by_power(device, window, hole)
+    if not device.counter:
         return integrated
-    return counted[:2]
+    *counted, has_faults = by_counter(device, window, hole)
+    if has_faults:
+        return (counted[0], counted[1]) if counted[1] > integrated[1] else integrated
+    is_enough = counted[1] >= NEARLY * (window[1] - window[0]) or counted[1] > NEARLY * integrated[1]
+    return (counted[0], counted[1]) if is_enough else integrated
 
 
-def within(window: Window, hole: float) -> float:
-    """How far apart two readings may be that tell of the window."""
-    return min(hole, max(LEAST_OF_A_WINDOW_MS, window[1] - window[0] + LATE_MS))
+def furthest_apart(window: Window, interval: float) -> float:
+    """How far apart two readings may be that tell of the window, in ms as the interval."""
+    length = window[1] - window[0]
+    late = min(LATE_MS, interval) if length >= interval else 0.0
+    return min(max(LEAST_HOLE_MS, INTERVALS_OF_A_HOLE * interval), length + late)
 
 
-def by_counter(device: Device, window: Window, hole: float) -> tuple[float, float, bool] | None:
-    """None where the counter is not sound; whether pairs were left out that are no growth."""
-    energy = covered = still = 0.0
-    has_leapt = False
-    furthest = device.range_mj / device.most_w - LATE_MS if device.range_mj else math.inf
-    hole = min(hole, furthest)
-    for pair in pairs(well_read(device), window):
-        if pair.length > (furthest if pair.whole else hole):
+def by_counter(device: Device, window: Window, hole: float) -> tuple[float, float, bool]:
+    """J, ms, and whether something in the window shows that the counter is none.
+
+    A reading that shows what the one before showed is no update, and of the first one nobody knows.
+    """
+    energy = covered = 0.0
+    leaps, is_still = 0, False
+    update: tuple[float, float] | None = None  # its time, and what had been counted by then
+    counted, since, is_alone = (
+        0.0,
+        0.0,
+        False,
+    )  # since when it shows this value; whether one reading alone did so far
+    readings = well_read(device)
+    for number, reading in enumerate(readings):
+        before = readings[number - 1] if number else None
+        growth = growth_of(device, before, reading) if before else None
+        if before is None or growth is None:
+            leaps += (
+                before is not None
+                and not is_far(device, before, reading)
+                and touches(window, before[0], reading[0])
+            )
+            update, since, is_alone, counted = None, reading[0], True, 0.0
             continue
-        growth = growth_of(device, pair.left, pair.right)
-        if growth is None:
-            has_leapt = True
+        if growth == 0:
+            is_still |= reading[0] - since > LONGEST_STANDSTILL_MS and touches(window, since, reading[0])
+            is_alone = False
             continue
-        still = 0.0 if growth else still + pair.end - pair.begin
-        if still > LONGEST_STANDSTILL_MS:
-            return None
-        energy += growth / 1000 * (pair.end - pair.begin) / pair.length
-        covered += pair.end - pair.begin
-    return (energy, covered, has_leapt) if energy > 0 or 0 < covered <= LATE_MS else None
+        if update is None and is_alone:
+            update = (before[0], counted)
+        counted += growth
+        if update and before[0] - since <= LONGEST_STANDSTILL_MS:
+            part = Pair(update, (reading[0], counted), max(update[0], window[0]), min(reading[0], window[1]))
+            if part.end > part.begin and (part.whole or part.length <= hole):
+                energy += (counted - update[1]) / 1000 * (part.end - part.begin) / part.length
+                covered += part.end - part.begin
+        update, since, is_alone = (reading[0], counted), reading[0], False
+    return (0.0, 0.0, True) if leaps > MOST_LEAPS else (energy, covered, bool(leaps) or is_still)
 
 
-def growth_of(device: Device, left: tuple[float, float], right: tuple[float, float]) -> float | None:
+def touches(window: Window, begin: float, end: float) -> bool:
+    return begin < window[1] and end > window[0]
+
+
+def is_far(device: Device, left: tuple[float, float], right: tuple[float, float]) -> bool:
+    """Whether the counter may have wrapped twice between them."""
+    return device.range_mj is not None and right[0] - left[0] > device.range_mj / device.most_w - LATE_MS
+
+
+def growth_of(
+    device: Device, left: tuple[float, float], right: tuple[float, float], may_wrap: bool = True
+) -> float | None:
     """None for what is no growth."""
     growth = right[1] - left[1]
-    if growth < 0 and device.range_mj:
+    if growth < 0 and device.range_mj and may_wrap:
         growth += device.range_mj
-    return growth if 0 <= growth <= device.most_w * (right[0] - left[0] + LATE_MS) else None
+    can_be = 0 <= growth <= device.most_w * (right[0] - left[0] + LATE_MS)
+    return growth if can_be and not is_far(device, left, right) else None
 
 
 def well_read(device: Device) -> list[tuple[float, float]]:
-    """Without each reading that a neighbour contradicts while its neighbours agree."""
-    kept = device.counter[:1]
-    for number in range(1, len(device.counter)):
-        around = [kept[-1], *device.counter[number : number + 2]]
-        steps = [growth_of(device, left, right) for left, right in itertools.pairwise(around)]
-        if len(around) < 3 or None not in steps or growth_of(device, around[0], around[2]) is None:
-            kept.append(device.counter[number])
+    """Without each reading that a neighbour contradicts while the two on either side of it agree."""
+    every = device.counter
+    agree = [growth_of(device, left, right) is not None for left, right in itertools.pairwise(every)]
+    kept = every[:1]
+    for number in range(1, len(every)):
+        beside = agree[number - 1 : number + 1]
+        around = [*agree[max(0, number - 2) : number - 1], *agree[number + 1 : number + 2]]
+        is_misread = (
+            number + 1 < len(every)
+            and not all(beside)
+            and all(around)
+            and growth_of(device, every[number - 1], every[number + 1], may_wrap=False) is not None
+        )
+        kept += [] if is_misread else [every[number]]
     return kept
 
 
@@ -447,7 +493,7 @@ def by_power(device: Device, window: Window, hole: float) -> tuple[float, float]
     return energy, math.fsum(pair.end - pair.begin for pair in counted)
 
 
-def largest(devices: list[Device], window: Window, hole: float) -> tuple[Value, float]:
+def largest(devices: list[Device], window: Window, interval: float) -> tuple[Value, float]:
     """The largest sum over all devices of one time, and the part of the window such times cover."""
     by_time = [dict(device.power) for device in devices]
     if not by_time:
@@ -457,7 +503,7 @@ def largest(devices: list[Device], window: Window, hole: float) -> tuple[Value, 
     gaps = [
         pair
         for pair in pairs([(time, 0.0) for time in together], window)
-        if pair.length <= within(window, hole)
+        if pair.length <= furthest_apart(window, interval)
     ]
     covered = math.fsum(pair.end - pair.begin for pair in gaps)
     return max(sums, default=None), covered / (window[1] - window[0])

@@ -196,6 +196,31 @@ SCENARIOS: dict[str, Scenario] = {
         ]
     ],
     "a counter that leaps": [[RAPL, *counted(every(end=50_000), 9, None), *counted(every(begin=51_000), 500, None)]],
+    "two readings of a counter that are 0, one after the other": [
+        [
+            RAPL,
+            *counted(every(end=50_000), 9, None),
+            *(sample("rapl", time, energy_mj=0.0) for time in (50_400, 50_600)),
+            *counted(every(begin=51_000), 9, None),
+        ]
+    ],
+    "a clock that is set back by 20 s": [
+        [RAPL, *counted(every(end=50_000), 9, None)]
+        + [
+            {**each, "time_ms": each["time_ms"] - 20_300}
+            for each in counted(every(begin=51_000, end=122_000), 9, None)
+        ]
+    ],
+    "a counter that is updated once in 3 s": [
+        [RAPL, *(sample("rapl", time, energy_mj=9 * (time - time % 3000) + 10**6) for time in every())]
+    ],
+    "a counter that is updated once in 10 s, and power": [
+        [RAPL]
+        + [sample("rapl", t, energy_mj=9 * (t - t % 10_000) + 10**6, power_w=watts(t)) for t in every()]
+    ],
+    "a counter that answers late, and power": [
+        [RAPL, *counted(every(begin=30_000), 9), *(sample("rapl", t, power_w=watts(t)) for t in every(1300))]
+    ],
     "a counter that never moves, for 4 s": [[RAPL, *counted(every(1000, -1000, 3000), 0, None)]],
     "power that nothing draws": [
         [*accelerators(every()), sample("acme", 5500, "d1", power_w=65_535.0), sample("acme", 6500, "d1", power_w=0.0)]

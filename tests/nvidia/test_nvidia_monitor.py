@@ -14,6 +14,7 @@ from types import ModuleType
 import pynvml
 import pytest
 
+from run_benchmarks.results.energy import energy_over
 from run_benchmarks.results.telemetry_file import read_telemetry
 from tests.fakes.nvml import GPU_IS_LOST, LIBRARY_NOT_FOUND, NOT_SUPPORTED, UNKNOWN, StubNvml, compile_stub
 from utils.errors import FlagPerfError
@@ -21,7 +22,6 @@ from utils.loading import load_module
 from utils.monitors.accelerators import Accelerators, describe_accelerators
 from utils.monitors.schedule import run_monitors
 from utils.telemetry.records import Sample, Window
-from utils.telemetry.windows import energy_over
 
 TRAINING = Path(__file__).parents[2] / "training"
 VENDOR = TRAINING / "nvidia"

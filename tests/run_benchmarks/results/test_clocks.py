@@ -97,6 +97,24 @@ def test_a_clock_that_was_set_in_the_round_is_told_of() -> None:
     ]
 
 
+@pytest.mark.parametrize(("by_s", "is_marked"), [(-10.0, True), (5.0, True), (1.0, False)])
+def test_figures_of_a_node_whose_clock_was_set_are_marked(
+    by_s: float, is_marked: bool, tmp_path: Path
+) -> None:
+    folders = [write_steps(tmp_path / "first", 0), write_steps(tmp_path / "second", 0)]
+    was_set = NodeClock(reading(START_S - 5, 0.0), reading(END_S + 5, by_s))
+    outcome = telemetry_outcome(folders, training_events(), {}, [steady(0.0), was_set])
+    caveat = f"second: its clock was set by {by_s:+.3g} s while the round went on"
+    assert (caveat in outcome.figures["energy"].caveat) == is_marked
+
+
+def test_a_clock_of_the_controllers_that_was_set_moves_no_node_against_another(tmp_path: Path) -> None:
+    folders = [write_steps(tmp_path / "first", 0), write_steps(tmp_path / "second", 0)]
+    was_set = NodeClock(reading(START_S - 5, 0.0), reading(END_S + 5, 30.0))
+    outcome = telemetry_outcome(folders, training_events(), {}, [was_set, was_set])
+    assert "clock" not in outcome.figures["energy"].caveat
+
+
 def test_charts_of_several_nodes_are_on_one_time_line(tmp_path: Path) -> None:
     folders = [write_steps(tmp_path / "first", 0), write_steps(tmp_path / "second", 1500)]
     nodes = read_samples(folders, [steady(0.0), steady(1.5)])

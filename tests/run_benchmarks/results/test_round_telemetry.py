@@ -278,6 +278,15 @@ def test_chips_of_0_w_tell_no_power_and_all_else(tmp_path: Path) -> None:
     assert value(result, "utilisation") == pytest.approx(0.9)
 
 
+def test_where_one_of_two_chips_tells_0_w_the_reason_says_so(tmp_path: Path) -> None:
+    second = [replace(each, device="1", power_w=0.0) for each in gpus(lambda second: 300)]
+    samples = [*gpus(lambda second: 300), *second]
+    write_node(tmp_path / "h0_noderank0", [GPUS], samples, events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    assert value(result, "energy") is None
+    assert "80 of 160, first 0 W of 1; no accelerator" in result.figures["energy"].source
+
+
 @pytest.mark.parametrize(("beside", "is_told"), [(Scope.PACKAGE, True), (Scope.MACHINE, False)])
 def test_beside_chips_of_0_w_a_machine_has_all_of_the_power_and_packages_have_not(
     beside: Scope, is_told: bool, tmp_path: Path
@@ -559,6 +568,26 @@ def test_figures_of_a_source_that_nobody_contradicts_are_not_marked(tmp_path: Pa
     table = power_table(result, ["h0"])
     assert table is not None
     assert {row[1]: row[3][0] for row in table.rows} == {"nvml": "0.400* W, 2* J", "pwr": "500 W, 2500 J"}
+
+
+def test_power_that_stands_in_for_a_counter_is_not_marked_by_that_counter(tmp_path: Path) -> None:
+    """A chip of 400 W whose counter leaps up by 40 kJ and back again."""
+    off = {TRAIN + 20: 4e7, TRAIN + 21: 4e7}
+    samples = [each for second in range(80) for each in watts_of(second, 500.0, 400.0, 400.0)]
+    leaping = [
+        replace(each, energy_mj=each.energy_mj + off.get((each.time_ms - T0) // S, 0.0))
+        for each in samples
+        if each.energy_mj is not None
+    ]
+    write_node(tmp_path / "h0_noderank0", [NVML], leaping, events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    assert value(result, "energy") == pytest.approx(400 * TRAINED_S)
+    assert "reset or misread" in result.figures["energy"].source
+    assert not any(caveats(result).values())
+    alone = [replace(each, power_w=None) for each in leaping]
+    write_node(tmp_path / "alone" / "h0_noderank0", [NVML], alone, events(AT_THE_END))
+    doubted, _ = judged(tmp_path / "alone")
+    assert "some of the energy counter was not used: it was reset or misread" in caveats(doubted)["energy"]
 
 
 def of_two_chips(machine: float, second_chip: Callable[[int], float | None]) -> list[Sample]:

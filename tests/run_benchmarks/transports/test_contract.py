@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Transport, checked
+from run_benchmarks.transports.base import CommandError, CommandTimeoutError, Completed, Transport, checked
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.conftest import LogLines
 from tests.run_benchmarks.process_table import argvs_meanwhile, pids_with
@@ -369,6 +369,14 @@ def test_checked_raises_with_what_the_command_said(host: Host) -> None:
     assert caught.value.completed.returncode == 9
     assert "no room" in str(caught.value)
     assert "make room" in str(caught.value)
+
+
+def test_an_error_shows_of_a_long_script_its_first_words() -> None:
+    script = "first words of " + "a script " * 100
+    error = CommandError(Completed("h1", ("sh", "-c", script, "/work"), 3, "", "no room"))
+    first, second = str(error).splitlines()
+    assert "exit code 3: sh -c 'first words of a script " in first and first.endswith("in all)' /work")
+    assert len(first) < 300 and second == "no room"
 
 
 def test_closing_twice_is_no_error(host: Host) -> None:

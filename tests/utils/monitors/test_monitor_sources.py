@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from run_benchmarks.results.energy import energy_over
 from tests.utils.monitors.value_log import logged_values
 from utils.errors import FlagPerfError
 from utils.monitors.host import Cores, CpuUtilisation, MemoryUtilisation
@@ -19,7 +20,6 @@ from utils.monitors.sensors import Temperatures
 from utils.monitors.source import SourceUnavailableError
 from utils.monitors.traffic import Disks, InfiniBand, Network
 from utils.telemetry.records import Scope, SourceInfo, Telemetry, Window
-from utils.telemetry.windows import energy_over
 
 RANGE_UJ = 262_143_328_850  # of an Intel Xeon's package
 

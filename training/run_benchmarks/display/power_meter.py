@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from utils.telemetry.power_sources import best_power_source, metered
 from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry, samples_of
 from utils.telemetry.series import carrier_of
-from utils.telemetry.windows import best_power_source, metered
 
 if TYPE_CHECKING:
     from utils.telemetry.series import AnyTick

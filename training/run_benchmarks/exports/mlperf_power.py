@@ -11,13 +11,14 @@ from pathlib import Path
 from run_benchmarks.exports.chosen import Round
 from run_benchmarks.exports.mlperf_log import Line, written
 from run_benchmarks.results.clocks import placements
+from run_benchmarks.results.energy import power_sums
 from run_benchmarks.results.power import training_window
 from run_benchmarks.results.telemetry_file import read_power
 from utils.errors import FlagPerfError
 from utils.events import Event
 from utils.telemetry.lines import TELEMETRY_FILE
+from utils.telemetry.power_sources import best_power_source, described
 from utils.telemetry.records import Telemetry, Window
-from utils.telemetry.windows import best_power_source, described, power_sums
 
 MOST_READINGS = 500_000  # of a node: each is a line and a record; a day of ten a second has more
 

@@ -14,9 +14,9 @@ from run_benchmarks.report.samples import DRAWN, DeviceSamples, NodeSamples, Val
 from run_benchmarks.report.thinning import MOST_POINTS, Grid, extent_of, on_grid, thinned
 from run_benchmarks.results.idle import LEAST_IDLE_S
 from run_benchmarks.results.phases import Phase as PhaseName
+from utils.telemetry.power_sources import WITH_POWER
 from utils.telemetry.quantities import Quantity
 from utils.telemetry.records import Scope
-from utils.telemetry.windows import WITH_POWER
 
 SCOPES: Mapping[Scope | None, str] = {
     Scope.MACHINE: "machine",

@@ -19,10 +19,10 @@ from run_benchmarks.results.telemetry_file import TelemetryReader
 from utils.errors import FlagPerfError
 from utils.telemetry.lines import TELEMETRY_FILE
 from utils.telemetry.plausible import PLAUSIBLE_W, POWERS
+from utils.telemetry.power_sources import DEFAULT_INTERVAL_S
 from utils.telemetry.quantities import QUANTITIES, Quantity
 from utils.telemetry.records import Scope, SourceInfo
 from utils.telemetry.series import ENERGY_RANGE, MOST_VALUES, Series, SeriesTable
-from utils.telemetry.windows import DEFAULT_INTERVAL_S
 
 Values = NDArray[np.float64]
 MOST_DEVICES = 256  # of a node: who names more is not shown with them

@@ -67,6 +67,12 @@ class Shift:
     source: NodeClock | None = None
     target: NodeClock | None = None
 
+    @property
+    def moved_s(self) -> float:
+        """By how much the one was set against the other while the round went on; the controller's may be set too."""
+        moved = [clock.moved_s if clock else 0.0 for clock in (self.source, self.target)]
+        return moved[0] - moved[1]
+
     def __call__(self, time_ms: int) -> int:
         """The same moment by the clock of rank 0's node."""
         if self.source is None and self.target is None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
+from run_benchmarks.results.spans import LEAST_GAP_MS
+from utils.telemetry.power_sources import interval_ms, metered_series
 from utils.telemetry.records import Telemetry, Window
 from utils.telemetry.series import ENERGY, POWER, Series
-from utils.telemetry.spans import LEAST_GAP_MS
-from utils.telemetry.windows import interval_ms, metered_series
 
 # Of a source that is read more seldom than once in 2 s: at the half, so that one that comes late is no gap.
 GAP_INTERVALS = 1.5

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from utils.telemetry.power_sources import WITH_POWER
 from utils.telemetry.records import Telemetry, Window
-from utils.telemetry.windows import WITH_POWER
 
 # Of a shorter time before the ranks a reading of the first load would be a part.
 LEAST_IDLE_S = 2.0

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from run_benchmarks.results.energy import DeviceEnergy, device_energies, energy_and_power, max_power
 from run_benchmarks.results.gaps import gaps_in
 from run_benchmarks.results.idle import idle_window
 from run_benchmarks.results.phases import Phase
@@ -24,17 +25,9 @@ from run_benchmarks.results.telemetry_result import (
 )
 from utils.figures import LEAST_COVERAGE
 from utils.numbers import difference
+from utils.telemetry.power_sources import WITH_POWER, interval_ms, metered_series
 from utils.telemetry.records import Measurement, SourceInfo, Telemetry, Window
 from utils.telemetry.series import POWER
-from utils.telemetry.windows import (
-    WITH_POWER,
-    DeviceEnergy,
-    device_energies,
-    energy_and_power,
-    interval_ms,
-    max_power,
-    metered_series,
-)
 from utils.text_files import shortened_to_words
 
 GIB_PER_MIB = 1 / 1024

@@ -6,20 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from run_benchmarks.results.energy import device_energies, energy_and_power, max_power
 from run_benchmarks.results.idle import idle_window
 from run_benchmarks.results.node_telemetry import Cut, energy_above_idle
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, FINISHED, FULL_COVERAGE, LEAST_COVERAGE, Figure
 from utils.numbers import counted, number_in, rate
+from utils.telemetry.power_sources import POWER_SCOPES, best_power_source, described
 from utils.telemetry.records import Measurement, Scope, Telemetry, Window
-from utils.telemetry.windows import (
-    POWER_SCOPES,
-    best_power_source,
-    described,
-    device_energies,
-    energy_and_power,
-    max_power,
-)
 
 # The mean over the nodes, of each; all but IDLE of the training's time.
 IDLE = "idle_power"
@@ -36,7 +30,7 @@ _SCOPE = re.compile(rf"\(({'|'.join(scope.value for scope in POWER_SCOPES)})[:)]
 class NodePower:
     """What one node measured, by which source. scope: of which part of it; what: the source with its devices.
 
-    doubt: what of its telemetry was left out, or nothing.
+    doubt: what of its telemetry was left out, or that its clock was set, or nothing.
     """
 
     name: str
@@ -108,14 +102,20 @@ def clock_doubt(window: Window, events: Sequence[Event]) -> str:
     return f"the wall clock says {window.seconds:.4g} s of training, the monotonic clock {trained:.4g} s"
 
 
-def node_power(name: str, telemetry: Telemetry, cut: Cut) -> NodePower | str:
-    """What the node's best source measured, or the reason why there is nothing."""
+def node_power(name: str, telemetry: Telemetry, cut: Cut, moved_s: float = 0.0) -> NodePower | str:
+    """What the node's best source measured, or the reason why there is nothing.
+
+    moved_s: by how much the node's clock was set against that of the window.
+    """
     source = best_power_source(telemetry)
     info = telemetry.info(source) if source else None
     if source is None or info is None:
         return _why_none(telemetry)
     measured = _measured(telemetry, source, cut)
-    return NodePower(name, source, info.scope, described(telemetry, source), measured, telemetry.doubt)
+    is_set = abs(moved_s) > CLOCK_SLACK_S + CLOCK_SLACK * cut.training.seconds
+    of_clock = f"its clock was set by {moved_s:+.3g} s while the round went on" if is_set else ""
+    doubt = "; ".join(filter(None, (telemetry.doubt, of_clock * (source not in telemetry.of_controller))))
+    return NodePower(name, source, info.scope, described(telemetry, source), measured, doubt)
 
 
 def _measured(telemetry: Telemetry, source: str, cut: Cut) -> dict[str, Measurement]:
@@ -201,6 +201,7 @@ def _mean(name: str, nodes: Sequence[NodePower], doubt: str) -> Figure:
         caveats.append("the nodes do not measure by the same source and devices")
     caveats += [doubt] if doubt else []
     caveats += [f"{node.name}: {node.doubt}" for node in nodes if node.doubt][:1]
+    caveats += [f"{node}: {each.doubt}" for node, each in measured.items() if each.doubt][:1]
     scope = nodes[0].scope.value  # that of all of them
     return replace(figure, coverage=covered, caveat="; ".join(caveats), scope=scope)
 

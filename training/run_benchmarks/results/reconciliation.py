@@ -6,17 +6,16 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from run_benchmarks.results.telemetry_result import MOST_SOURCES, Reconciliation
-from utils.telemetry.records import Measurement, Telemetry, Window
-from utils.telemetry.series import ENERGY, POWER
-from utils.telemetry.windows import (
-    POWER_SCOPES,
+from run_benchmarks.results.energy import (
     DeviceEnergy,
     counted_and_integrated,
     device_energies,
     energy_and_power,
-    metered_series,
 )
+from run_benchmarks.results.telemetry_result import MOST_SOURCES, Reconciliation
+from utils.telemetry.power_sources import POWER_SCOPES, metered_series
+from utils.telemetry.records import Measurement, Telemetry, Window
+from utils.telemetry.series import ENERGY, POWER
 
 # Power that is averaged over a second lags behind: over a shorter time that alone may be some percent.
 LEAST_S = 30.0

@@ -20,9 +20,9 @@ from run_benchmarks.results.clocks import Placement, Shift
 from run_benchmarks.results.left_out import without_implausible
 from utils.errors import FlagPerfError
 from utils.numbers import LARGEST_MEASURED
+from utils.telemetry.power_sources import WITH_POWER
 from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry, samples_of
 from utils.telemetry.series import ENERGY, ENERGY_RANGE, POWER, SeriesTable
-from utils.telemetry.windows import WITH_POWER
 from utils.text_files import LONGEST_LINE, lines_of, one_line, shortened_to_words
 
 LONGEST_INTERVAL_S = 3600.0  # with a longer one, a source of which most is missing would count as read

@@ -15,7 +15,7 @@ from run_benchmarks.run_log import LOGGER
 from run_benchmarks.transports.time_limit import within
 from utils.errors import FlagPerfError
 from utils.records import FailureClass
-from utils.text_files import from_next_word, shortened, shortened_to_words
+from utils.text_files import from_next_word, shortened_to_words
 
 # Standard input sets variables first. `eval` is the shell's own, so no process ever has them as arguments.
 WITH_VARIABLES = ("sh", "-c", 'eval "$(cat)"; exec "$@" </dev/null', "sh")
@@ -25,7 +25,9 @@ LONGEST_LINE = 2**12
 # Of a command's output so much is held by itself: what is longer is a log, of which the end counts. With many commands
 # at once, of hosts that may print anything, it is what bounds the controller's memory; more is for what is read whole.
 HELD_BYTES, WHOLE_BYTES = 2**20, 2**26
-LONGEST_COMMAND = 200  # characters of one in an error; the log of level "debug" has all of it
+LONGEST_WORD = (
+    200  # characters of a command's, as a script, in an error; the log of level "debug" has all of it
+)
 
 ByteSource = bytes | AsyncIterator[bytes]
 ByteSink = Callable[[bytes], Awaitable[None]]
@@ -81,9 +83,8 @@ class Completed:
             FlagPerfError: it printed more than was held.
         """
         if self.is_cut:
-            command = shortened(shlex.join(redact_argv(self.argv)), LONGEST_COMMAND)
             raise FlagPerfError(
-                f"printed more than the {len(self.stdout)} characters that are held: {command}",
+                f"printed more than the {len(self.stdout)} characters that are held: {_in_short(self.argv)}",
                 where=self.host,
                 remedy="see on this host what it prints, and take away what is too much",
             )
@@ -130,7 +131,7 @@ class CommandError(FlagPerfError):
     def __init__(self, completed: Completed, remedy: str = "") -> None:
         self.completed = completed
         super().__init__(
-            f"exit code {completed.returncode}: {shlex.join(redact_argv(completed.argv))}\n{completed.last_lines()}",
+            f"exit code {completed.returncode}: {_in_short(completed.argv)}\n{completed.last_lines()}",
             where=completed.host,
             remedy=remedy,
         )
@@ -188,7 +189,7 @@ class Transport(ABC):
             return Completed(self.host, words, code, output.text, err, output.is_cut)
         except asyncio.TimeoutError:
             raise CommandTimeoutError(
-                f"not done after {timeout:.3g} s, ended: {shortened(shlex.join(redact_argv(words)), LONGEST_COMMAND)}",
+                f"not done after {timeout:.3g} s, ended: {_in_short(words)}",
                 where=self.host,
             ) from None
         finally:
@@ -238,6 +239,11 @@ class Transport(ABC):
 def _shown(argv: tuple[str, ...]) -> str:
     """A command for the log: options of the user's may hold credentials."""
     return shlex.join(redact_argv(argv))
+
+
+def _in_short(argv: tuple[str, ...]) -> str:
+    """A command for an error: of a long script its first words."""
+    return shlex.join(shortened_to_words(word, LONGEST_WORD) for word in redact_argv(argv))
 
 
 def exports(variables: Mapping[str, str]) -> bytes:

@@ -1,7 +1,6 @@
-"""Telemetry: what the monitors write on every node, and the figures that are computed from it.
+"""Telemetry: what the monitors write on every node.
 
-`records` holds the values, `lines` their form on disk, and `windows` the figures over a span of wall-clock
-time. Vendors' monitors import `Sample` from here.
+`records` holds the values, `lines` their form on disk. Vendors' monitors import `Sample` from here.
 """
 
 from utils.telemetry.records import Sample

@@ -235,10 +235,12 @@ class Measurement:
     """A figure over a window. `coverage` is the part of the window that was sampled, 0 to 1.
 
     A value speaks of the covered part; nothing is extrapolated. Where `value` is None, `reason` says
-    why; beside a value it names what the reader should know (a counter that was not to be trusted).
+    why; beside a value it names what the reader should know (a counter that was not to be trusted). doubt: why the
+    value may be wrong, or nothing.
     """
 
     value: float | None
     source: str
     coverage: float
     reason: str = ""
+    doubt: str = ""

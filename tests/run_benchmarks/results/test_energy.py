@@ -7,16 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from utils.telemetry.records import Measurement, Sample, Scope, SourceInfo, Telemetry, Window
-from utils.telemetry.windows import (
+from run_benchmarks.results.energy import (
     average_power,
-    best_power_source,
-    described,
     device_energies,
     energy_and_power,
     energy_over,
     max_power,
 )
+from utils.telemetry.power_sources import best_power_source, described
+from utils.telemetry.records import Measurement, Sample, Scope, SourceInfo, Telemetry, Window
 
 GPU = SourceInfo(0, "gpu", Scope.ACCELERATOR, 1.0, "a card")
 
@@ -39,10 +38,10 @@ def test_energy_is_the_difference_of_the_counter() -> None:
     assert energy.source == "gpu (accelerator: 0): hardware energy counter"
 
 
-def test_a_window_between_two_readings_takes_its_share_of_them() -> None:
+def test_a_window_that_begins_between_two_readings_takes_its_share_of_them() -> None:
     samples = every_second(11, lambda n: Sample(0, "gpu", "0", energy_mj=n * 250_000))
-    energy = energy_over(telemetry_of(samples), Window(2_400, 2_800), "gpu")
-    assert energy.value == pytest.approx(100)
+    energy = energy_over(telemetry_of(samples), Window(2_400, 3_600), "gpu")
+    assert energy.value == pytest.approx(300)
     assert energy.coverage == 1.0
 
 
@@ -114,7 +113,7 @@ def test_an_evaluation_between_two_readings_of_a_slow_meter_is_not_known() -> No
     assert energy_over(bmc, Window(11_000, 12_000), "gpu").value is None
     several = tuple(Window(start, start + 1_000) for start in range(1_000, 25_000, 4_000))
     energy, _ = energy_and_power(bmc, several, "gpu", device_energies(bmc, several, "gpu"))
-    assert energy.coverage == 1.0, "of many together it tells as much as of the time between them"
+    assert energy.value is None, "of many together it tells no more: it has the time between them in it"
 
 
 def test_a_counter_that_wraps_is_unwrapped() -> None:
@@ -151,7 +150,7 @@ def test_a_frozen_counter_without_power_is_not_measured() -> None:
 
 
 def test_a_counter_that_is_read_twice_before_it_moves_is_not_frozen() -> None:
-    samples = every_second(11, lambda n: Sample(0, "gpu", energy_mj=(n // 4) * 400_000))
+    samples = every_second(21, lambda n: Sample(0, "gpu", energy_mj=(n // 4) * 400_000), start_ms=-8_000)
     energy = energy_over(telemetry_of(samples), Window(0, 8_000), "gpu")
     assert energy.value == pytest.approx(800) and not energy.reason
 
@@ -194,13 +193,104 @@ def test_one_reading_that_its_neighbours_contradict_is_left_out(misread: float) 
     assert (energy.value, energy.coverage, energy.reason) == (pytest.approx(60_000), 1.0, "")
 
 
-def test_a_counter_that_is_read_more_often_than_it_is_updated_is_right_on_the_whole() -> None:
-    """Of many short windows some have its growth of half a second, and the others none."""
-    samples = [Sample(t, "gpu", energy_mj=400 * (t - t % 500), power_w=1_000) for t in range(0, 60_001, 100)]
-    windows = [Window(start, start + 50) for start in range(1_025, 50_000, 1_100)]
-    (energy,) = device_energies(telemetry_of(samples), windows, "gpu").values()
-    assert energy.value == pytest.approx(0.4 * energy.covered_ms, rel=0.2)
-    assert energy.covered_ms == 50 * len(windows)
+def short_windows(length_ms: int) -> list[Window]:
+    return [Window(start, start + length_ms) for start in range(1_025, 100_000, 4_100)]
+
+
+@pytest.mark.parametrize("updated_ms", [100, 500, 1_000, 5_000, 10_000])
+@pytest.mark.parametrize("has_power", [True, False])
+def test_short_windows_are_as_right_as_long_ones_however_seldom_a_counter_is_updated(
+    updated_ms: int, has_power: bool
+) -> None:
+    """Of many short windows some hold an update, with the growth of a time that is longer, and the others none."""
+    more = {"power_w": 300.0} if has_power else {}
+    samples = [
+        Sample(t, "gpu", energy_mj=300 * (t - t % updated_ms), **more) for t in range(-20_000, 130_000, 1_000)
+    ]
+    windows = short_windows(2_000)
+    telemetry = telemetry_of(samples)
+    energy, power = energy_and_power(telemetry, windows, "gpu", device_energies(telemetry, windows, "gpu"))
+    if updated_ms > 3_000 and not has_power:
+        assert energy.value is None
+    else:
+        assert (power.value, energy.coverage) == (pytest.approx(300), pytest.approx(1))
+
+
+@pytest.mark.parametrize("stuck_at_s", [-30, 50])
+def test_a_counter_that_stands_still_is_none_in_short_windows_either(stuck_at_s: int) -> None:
+    def stuck(second: int) -> Sample:
+        return Sample(second * 1_000, "gpu", energy_mj=300_000 * min(second, stuck_at_s) + 1e7, power_w=300)
+
+    for windows in ([Window(0, 100_000)], short_windows(1_100), short_windows(2_000)):
+        telemetry = telemetry_of([stuck(second) for second in range(-20, 121)])
+        (energy,) = device_energies(telemetry, windows, "gpu").values()
+        assert energy.value == pytest.approx(0.3 * energy.covered_ms)
+        assert energy.covered_ms == pytest.approx(sum(each.seconds for each in windows) * 1000)
+        alone = telemetry_of([replace(stuck(second), power_w=None) for second in range(-20, 121)])
+        (energy,) = device_energies(alone, windows, "gpu").values()
+        assert (energy.value or 0) == pytest.approx(0.3 * energy.covered_ms)
+
+
+@pytest.mark.parametrize("interval_s", [1, 10, 30, 60])
+def test_a_reset_is_no_wrap_however_far_apart_the_readings_are(interval_s: int) -> None:
+    """262 kJ in twice the interval could be what a package draws, in one interval it could not."""
+    info = replace(GPU, source="rapl", scope=Scope.PACKAGE, interval_s=interval_s)
+    samples = [
+        Sample(
+            t * 1000,
+            "rapl",
+            energy_mj=200_000.0 * (t if t < 210 else t - 209),
+            energy_range_mj=262_143_328.85,
+        )
+        for t in range(0, 601, interval_s)
+    ]
+    energy = energy_over(telemetry_of(samples, info), Window(0, 600_000), "rapl")
+    assert energy.value == pytest.approx(200 * 600 * energy.coverage)
+    assert energy.coverage == pytest.approx(1 - interval_s / 600)
+    assert "misread 1 time" in energy.reason and energy.doubt.endswith(energy.reason.removeprefix("rapl: "))
+
+
+@pytest.mark.parametrize("interval_s", [1, 5, 10, 60])
+def test_a_misread_beside_the_window_is_left_out_like_one_in_it(interval_s: int) -> None:
+    samples = [
+        Sample(t * 1000, "gpu", energy_mj=300_000.0 * t + 50_000_000 * (t == 7 * interval_s))
+        for t in range(0, 20 * interval_s, interval_s)
+    ]
+    info = replace(GPU, interval_s=interval_s)
+    energy = energy_over(telemetry_of(samples, info), Window(2_000 * interval_s, 6_500 * interval_s), "gpu")
+    assert energy.value == pytest.approx(300 * 4.5 * interval_s * energy.coverage)
+
+
+def test_readings_that_contradict_each_other_again_and_again_are_no_misread_ones() -> None:
+    """A clock that is set back puts ten seconds' readings between those of the ten seconds before."""
+    samples = [
+        Sample((t if t < 50 else t - 10) * 1000 + 300 * (t >= 50), "gpu", energy_mj=300_000.0 * t)
+        for t in range(110)
+    ]
+    energy = energy_over(telemetry_of(samples), Window(0, 99_000), "gpu")
+    assert energy.value is None and energy.reason.startswith(
+        "gpu: the energy counter was not used: it was reset"
+    )
+
+
+def test_power_stands_in_for_a_counter_that_answers_in_a_part_of_the_time() -> None:
+    samples = every_second(
+        201, lambda n: Sample(0, "gpu", power_w=300, energy_mj=300_000 * n if n > 120 else None)
+    )
+    energy = energy_over(telemetry_of(samples), Window(0, 200_000), "gpu")
+    assert (energy.value, energy.coverage) == (pytest.approx(60_000), 1.0)
+    assert energy.reason.endswith("not used: power was read in more of the time") and not energy.doubt
+
+
+def test_what_two_misread_readings_leave_of_a_counter_is_doubted() -> None:
+    samples = every_second(
+        201, lambda n: Sample(0, "gpu", energy_mj=0 if n in (90, 91) else 300_000 * (n + 1))
+    )
+    energy = energy_over(telemetry_of(samples), Window(0, 200_000), "gpu")
+    assert energy.value == pytest.approx(300 * 200 * energy.coverage) and energy.coverage == 197 / 200
+    assert energy.doubt == (
+        "gpu: some of the energy counter was not used: it was reset or misread 1 time, first from 27000000 to 0 mJ"
+    )
 
 
 @pytest.mark.parametrize("last", [0, 2_000_000_000], ids=["reset", "a leap"])
