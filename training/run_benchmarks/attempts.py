@@ -75,7 +75,9 @@ async def _is_collected(session: Session, transport: Transport, node: Node, targ
     """Fetch a node's folder; whether nothing of it is on its host alone."""
     folder = below_work(session.paths, session.paths.node(node))
     try:
-        left_out = await collect_folder(transport, session.paths.work, folder, target, LATE_LOGS_S)
+        left_out = await collect_folder(
+            transport, session.paths.work, folder, target, LATE_LOGS_S, rank_logs=node.rank_logs
+        )
     except FlagPerfError as error:
         LOGGER.warning(f"{node.host}: of an attempt that does not count: {error.message}")
         return False
