@@ -401,7 +401,7 @@ def energy_of(device: Device, window: Window, interval: float) -> tuple[float, f
 def furthest_apart(window: Window, interval: float) -> float:
     """How far apart two readings may be that tell of the window, in ms as the interval."""
     length = window[1] - window[0]
-    late = min(LATE_MS, interval) if length >= interval else 0.0
+    late = min(LATE_MS, interval) if length >= 0.9 * interval else 0.0
     return min(max(LEAST_HOLE_MS, INTERVALS_OF_A_HOLE * interval), length + late)
 
 

@@ -101,10 +101,13 @@ def test_what_lies_between_readings_is_known_where_interval_and_window_allow(
         assert "near enough to each other" in energy.reason
 
 
-def test_an_idle_time_of_an_interval_is_known_though_a_reading_came_late() -> None:
+@pytest.mark.parametrize(("begin_ms", "watts"), [(-6_950, 900), (-6_400, 900), (-6_300, None)])
+def test_an_idle_time_of_about_an_interval_is_known_though_a_reading_came_late(
+    begin_ms: int, watts: float | None
+) -> None:
     samples = [Sample(at, "gpu", power_w=900.0) for at in (-7_000, -1_900, 3_000)]
     telemetry = telemetry_of(samples, replace(GPU, interval_s=5))
-    assert average_power(telemetry, Window(-6_950, -1_900), "gpu").value == 900
+    assert average_power(telemetry, Window(begin_ms, -1_900), "gpu").value == watts
 
 
 def test_an_evaluation_between_two_readings_of_a_slow_meter_is_not_known() -> None:
