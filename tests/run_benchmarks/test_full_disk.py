@@ -77,6 +77,26 @@ def test_no_file_is_named_that_could_not_be_written_and_once_there_is_room_the_r
     assert max(kept) < 2**17, "the room that was kept for them is given back"
 
 
+def test_a_round_that_fails_by_a_hosts_fault_on_a_full_disk_is_not_run_again_without_end(
+    run: WholeRun,
+) -> None:
+    path = run.tree.training / "benchmarks/toy/pytorch/run_pretraining.py"
+    path.write_text(f'{path.read_text()}raise SystemExit("NVRM: Xid 79, GPU has fallen off the bus")\n')
+    toy = f"{run.folder}/data"
+    run.configure(f'CASES = {{"toy:pytorch:X1:1:1:2": "{toy}", "toy:pytorch_2.1:X1:1:1:1": "{toy}"}}\n')
+    # more than a minute only where it goes on and on
+    ended = subprocess.run(run.command(), capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 1
+    (journal,) = (run.folder / "result").glob("run*/journal.jsonl")
+    entries = [json.loads(line) for line in journal.read_text().splitlines()]
+    begun = [each for each in entries if each["event"] == "round_started"]
+    assert [(each["case"], each["round"]) for each in begun] == [
+        ("toy:pytorch:X1:1:1:2", 1),
+        ("toy:pytorch:X1:1:1:2", 2),
+        ("toy:pytorch_2.1:X1:1:1:1", 1),
+    ]
+
+
 def test_the_journal_tells_what_happens_on_a_full_disk_and_gives_its_room_back(disk: Path) -> None:
     path, text = disk / "journal.jsonl", "x" * 2**14
     journal = Journal(path)

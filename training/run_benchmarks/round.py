@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from run_benchmarks.attempts import attempts_in, bring_late_logs, is_repeated
+from run_benchmarks.attempts import attempts_in, bring_late_logs, is_another_attempt, is_repeated
 from run_benchmarks.failures import StageFailed, TakenAway, failure_on, interrupted
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.health import report_health, unhealthy
@@ -267,7 +267,7 @@ class Round:
                 raise StageFailed(failure)
 
     async def _forget_earlier(self, node: Node) -> None:
-        if self._is_anew or self.state.attempts:
+        if self._is_anew or is_another_attempt(self._folder):
             await bring_late_logs(self.session, self._transport(node), node)
             await forget_attempt(self.session, self.hosts[node.rank], node)
 

@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from run_benchmarks.attempts import is_repeated, on_present_hosts, prepare_hosts, restore_spares, set_aside
+from run_benchmarks.attempts import (
+    folder_of,
+    is_repeated,
+    on_present_hosts,
+    prepare_hosts,
+    restore_spares,
+    set_aside,
+)
 from run_benchmarks.commands import run_command
 from run_benchmarks.display.base import Display
 from run_benchmarks.exit_code import ExitCode
@@ -256,7 +263,7 @@ def _noted(what: str, notes: list[str]) -> Iterator[None]:
 
 def _summed_up(session: Session, summary: Run) -> Run:
     """`summary`, written; where that, or a round, could not be written, the run counts as neither good nor ended."""
-    lost = [each for each in summary.results if not has_record(_folder_of(session, each))]
+    lost = [each for each in summary.results if not has_record(folder_of(session, each))]
     try:
         if not lost:
             write_summary(session.log_dir, summary)
@@ -273,10 +280,6 @@ def _summed_up(session: Session, summary: Run) -> Run:
         f"    -> once that is mended (`df -h {session.log_dir}` shows its disk), take the run up: {command}"
     )
     return replace(summary, exit_code=summary.exit_code or ExitCode.NOT_CONVERGED)
-
-
-def _folder_of(session: Session, result: RoundResult) -> Path:
-    return session.log_dir / result.case / f"round{result.round}"
 
 
 def _exit_code(session: Session, results: list[RoundResult]) -> int:
