@@ -211,7 +211,7 @@ def test_late_logs_whose_controller_dies_before_it_says_what_was_left_out_stay_o
     class Died(BaseException):
         """As the end of a process: nothing of the controller is done after it."""
 
-    async def die(transport: Any, work: str, folder: str, target: Path, *_: object) -> None:
+    async def die(transport: Any, work: str, folder: str, target: Path, *_: object, **__: object) -> None:
         target.mkdir()
         raise Died
 

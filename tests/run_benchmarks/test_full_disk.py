@@ -98,14 +98,14 @@ def test_a_round_that_fails_by_a_hosts_fault_on_a_full_disk_is_not_run_again_wit
 
 
 def test_the_journal_tells_what_happens_on_a_full_disk_and_gives_its_room_back(disk: Path) -> None:
-    path, text = disk / "journal.jsonl", "x" * 2**14
+    path, texts = disk / "journal.jsonl", ["x" * 2**10] * 2**4
     journal = Journal(path)
     exec(FILLS.format(filler=f"{disk}/filler"))  # noqa: S102 - as a task does
     assert os.statvfs(disk).f_bavail == 0
     for number in range(32):  # half of its room
-        journal.write("stage", number=number, text=text)
+        journal.write("stage", number=number, texts=texts)
     read = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [each["number"] for each in read] == [*range(32)] and read[-1]["text"] == text
+    assert [each["number"] for each in read] == [*range(32)] and read[-1]["texts"] == texts
     journal.close()
     assert os.statvfs(disk).f_bavail > 0
 
