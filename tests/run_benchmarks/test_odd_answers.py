@@ -143,8 +143,8 @@ def test_the_doctor_hides_a_secret_before_it_cuts_the_line(
 ) -> None:
     check = Check("pip", Status.WARNING, f"{'x' * (LONGEST_SEEN - 10)}{PASSWORD} is refused", "mend it")
 
-    async def found(*_: object) -> Findings:
-        return Findings({"h1": [check]}, (), 1.0)
+    async def found(*_: object) -> tuple[Findings, bool]:
+        return Findings({"h1": [check]}, (), 1.0), True
 
     machine = SimpleNamespace(settings=())
     plan = SimpleNamespace(run=SimpleNamespace(machine=machine), secrets=Secrets(held=frozenset({PASSWORD})))
