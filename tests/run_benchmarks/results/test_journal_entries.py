@@ -37,7 +37,13 @@ def round_of(number: int, *, failure: Failure | None = FAILED) -> list[dict[str,
     seen = observed(CASE, failure=failure).as_dict()
     return [
         {"event": "round_started", **of_round},
-        {"event": "started", **of_round, "host": "h1", "task": "flagperf-task"},
+        {
+            "event": "started",
+            **of_round,
+            "host": "h1",
+            "task": "flagperf-task",
+            "seen": {},
+        },  # as nobody writes it
         {"event": "stage", **of_round, "stage": "train", "seen": seen},
         {"event": "neighbours", **of_round, "host": "h1", "runs": ["run20260102030405-abcdef"] * 100},
         {"event": "stage", **of_round, "stage": "collect", "seen": seen},

@@ -70,9 +70,8 @@ class _Reader:
         self.read = JournalEntries()
         self._allowance = Allowance(MOST_VALUES)
         self._half: FlagPerfError | None = None  # the line before, if it is half a line
-        self._passing: dict[tuple[object, object], list[int]] = defaultdict(
-            list
-        )  # round -> places of entries
+        # case and round -> the places of its entries that have something PASSING
+        self._passing = defaultdict[tuple[object, object], list[int]](list)
 
     def take(self, line: str, where: str) -> None:
         """Keep what the line says; FlagPerfError where nothing more is read."""
@@ -106,16 +105,16 @@ class _Reader:
 
     def _keep(self, entry: Mapping[str, Any]) -> None:
         event, case, number = (entry.get(name) for name in ("event", "case", "round"))
+        if event == UNASKED:
+            self._without(entry, entry)
+            return
         is_of_round = isinstance(case, str) and type(number) is int
         if is_of_round and (event in ENDS or "seen" in entry):
             for place in self._passing.pop((case, number), ()):
                 self.read.entries[place] = self._without(PASSING, self.read.entries[place])
         if is_of_round and not entry.keys().isdisjoint(PASSING):
             self._passing[case, number].append(len(self.read.entries))
-        if event == UNASKED:
-            self._without(entry, entry)
-        else:
-            self.read.entries.append(entry)
+        self.read.entries.append(entry)
 
     def _without(self, names: Collection[str], entry: Mapping[str, Any]) -> Mapping[str, Any]:
         """The entry without what has these names, in whose place others may have as many values."""
