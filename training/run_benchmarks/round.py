@@ -16,7 +16,7 @@ from run_benchmarks.attempts import attempts_in, bring_late_logs, is_another_att
 from run_benchmarks.failures import StageFailed, TakenAway, failure_on, interrupted
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.health import report_health, unhealthy
-from run_benchmarks.hosts.base import Host
+from run_benchmarks.hosts.base import Host, NotGivenBackError
 from run_benchmarks.hosts.granted import Tenure
 from run_benchmarks.judging import judge_round
 from run_benchmarks.leaving import forget_attempt, leave, removal_script
@@ -295,6 +295,6 @@ class Round:
         try:
             await in_time(held.aclose(), GIVE_BACK_TIMEOUT_S)
         except Exception as error:  # what the round measured stands all the same
-            if not isinstance(error, asyncio.TimeoutError):
+            if not isinstance(error, asyncio.TimeoutError | NotGivenBackError):
                 log_traceback(Stage.CLEAN_UP, error)
             self.state.warn(f"the hosts could not be given back: {error}")
