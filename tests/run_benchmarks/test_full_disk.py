@@ -29,6 +29,18 @@ for size in (2**16, 1):
         pass
 """
 
+# In the place of the host's Python: it starts no task, and behind nine attempts at it ends what nothing else ends.
+NO_ROOM = """#!/bin/sh
+case "$*" in *process_unit.py*start*flagperf.role=task*)
+    echo >>{starts}
+    [ "$(wc -l <{starts})" -le 9 ] || exit 1
+    dd if=/dev/zero of={filler} bs=4k 2>/dev/null
+    echo "No space left on device" >&2
+    exit 125
+esac
+exec {python} "$@"
+"""
+
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
@@ -79,23 +91,21 @@ def test_no_file_is_named_that_could_not_be_written_and_once_there_is_room_the_r
 
 
 def test_a_round_that_fails_by_its_hosts_fault_on_a_full_disk_is_not_run_again_without_end(
-    run: WholeRun, disk: Path
+    run: WholeRun, disk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its host says that it has no room, while the controller has none to write that down."""
     python = run.folder / "python"
-    fills = (
-        f"dd if=/dev/zero of={disk}/filler bs=4k 2>/dev/null; echo 'No space left on device' >&2; exit 125"
+    python.write_text(
+        NO_ROOM.format(filler=disk / "filler", starts=run.folder / "starts", python=sys.executable)
     )
-    starts = "*process_unit.py*start*flagperf.role=task*"
-    python.write_text(f'#!/bin/sh\ncase "$*" in {starts}) {fills};; esac\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     toy = f"{run.folder}/data"
     cases = f'{{"toy:pytorch:X1:1:1:2": "{toy}", "toy:pytorch_2.1:X1:1:1:1": "{toy}"}}'
     run.configure(f'PROCESS_PYTHON = "{python}"\nCASES = {cases}\n')
-    # so long only where it goes on and on
-    ended = subprocess.run(run.command(), capture_output=True, text=True, timeout=300)
-    assert ended.returncode == 1 and ended.stderr.count("(disk_full)") == 3
-    assert "the run is not written whole: the result of a round could not be written" in ended.stderr
+    assert run.main() == 1
+    told = capsys.readouterr().err
+    assert told.count("(disk_full)") == 3
+    assert "the run is not written whole: the result of a round could not be written" in told
     (journal,) = disk.glob("run*/journal.jsonl")
     entries = [json.loads(line) for line in journal.read_text().splitlines()]
     begun = [each for each in entries if each["event"] == "round_started"]
