@@ -76,8 +76,14 @@ def hosts_of(plan: Plan, **settings: Any) -> KubernetesHosts:
     return hosts
 
 
-def end_a_round(api: KubernetesApi, plan: Plan, hosts: KubernetesHosts) -> str:
-    """Run the first round, whose second pod node-1 does not give back; the round's job."""
+def call_jobs(monkeypatch: pytest.MonkeyPatch, *suffixes: str) -> None:
+    """Let jobs have these at the end of their names."""
+    coming = iter(suffixes)
+    monkeypatch.setattr(allocator, "secrets", SimpleNamespace(token_hex=lambda _: next(coming)))
+
+
+def end_a_round(api: KubernetesApi, plan: Plan, hosts: KubernetesHosts) -> None:
+    """Run the first round, whose second pod node-1 does not give back."""
 
     async def first() -> None:
         async with hosts.acquire(plan.cases[0]):
@@ -85,23 +91,34 @@ def end_a_round(api: KubernetesApi, plan: Plan, hosts: KubernetesHosts) -> str:
 
     with pytest.raises(NotGivenBackError, match=r"still there 2 s .*: pod \S+-1-x7k2p on node-1\n"):
         in_time(first())
-    (pod,) = api.of_kind("pods")
-    return str(pod["metadata"]["labels"]["flagperf.job"])
+    assert len(api.of_kind("pods")) == 1
 
 
 def test_it_costs_no_later_round(
     api: KubernetesApi, plan: Plan, warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hosts = hosts_of(plan)
-    job = end_a_round(api, plan, hosts)
+    call_jobs(
+        monkeypatch, "0001", "0001", "0002", "0003"
+    )  # the first is still there when the second is named
+    end_a_round(api, plan, hosts)
     monkeypatch.setattr(
         allocator, "DELETE_S", LIMIT_S
     )  # nobody waits for so long: what is stuck is not waited for
-    suffixes = iter([job[-4:], "0002", "0003"])  # the job of the first is still there
-    monkeypatch.setattr(allocator, "secrets", SimpleNamespace(token_hex=lambda _: next(suffixes)))
+    api.kubelet = Processes({**kubelets.running(), "conditions": []})
+
+    async def start() -> None:
+        """Let the new pods be ready once they have been looked at."""
+        await eventually(lambda: len(api.of_kind("pods")) == 3)
+        asked = len(api.requests)
+        await eventually(lambda: len(api.requests) > asked + 2)
+        for pod in api.of_kind("pods")[1:]:
+            pod["status"] = kubelets.running()
 
     async def later(number: int) -> None:
+        starting = asyncio.create_task(start())
         async with hosts.acquire(plan.cases[0]) as allocation:
+            await starting
             assert [host.name for host in allocation.hosts] == ["node-0", "node-2"]
             assert allocation.tenure
             assert (await allocation.tenure.record()).job == f"flagperf-{UID}-000{number}"
@@ -156,6 +173,7 @@ def test_who_takes_the_run_up_goes_on_in_the_pods_of_the_newest_round_and_gets_n
     api: KubernetesApi, plan: Plan, warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hosts, case = hosts_of(plan), plan.cases[0]
+    call_jobs(monkeypatch, "0001", "0002", "0003")
     end_a_round(api, plan, hosts)
 
     async def scenario() -> None:

@@ -76,7 +76,8 @@ class KubernetesHosts:
             hosts = hosts_of(pods, job, self._kubectl)
             LOGGER.info(f"Kubernetes' job {job} runs on {', '.join(host.name for host in hosts)}")
             keeping = asyncio.create_task(_keep(hosts, self._settings.abandoned_after / BEATS))
-            yield Allocation(hosts, PodTenure(self._kubectl, job, _of_job(job), pods))
+            decisive = 1 if case.roles else None  # a search goes on without its other nodes
+            yield Allocation(hosts, PodTenure(self._kubectl, job, _of_job(job), pods, decisive))
         except BaseException:
             with suppress(FlagPerfError), warn_of_stuck_jobs():  # the first error is the one to be raised
                 await self._leave(hosts, keeping)
