@@ -289,6 +289,7 @@ def test_a_node_that_failed_gets_pods_only_where_no_other_takes_them(api: Kubern
 def test_what_a_run_has_left_is_found_and_removed(api: KubernetesApi, plan: Plan) -> None:
     async def scenario() -> None:
         async with open_allocator(plan, UID).acquire(plan.cases[0]):
+            api.of_kind("pods")[0]["status"]["reason"] = "of its kubelet's own" * 100
             left = (await survey(plan.cluster, plan.run)).of_run(UID)["Kubernetes"]
             assert left.running and len(left.units) == 2
             removed = (await remove_run(plan.cluster, plan.run, UID))["Kubernetes"]
