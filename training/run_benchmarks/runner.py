@@ -49,6 +49,7 @@ from run_benchmarks.session import (
     unless_interrupted,
 )
 from run_benchmarks.unforeseen import sentence_of, traceback_text
+from utils.records import Stage
 
 CLOSE_TIMEOUT_S = 60.0
 
@@ -269,8 +270,9 @@ def _summed_up(session: Session, summary: Run) -> Run:
             write_summary(session.log_dir, summary)
             session.journal.write("run_ended", exit_code=summary.exit_code)
             return summary
-        failure = lost[0].failure
-        reason = failure.message if failure else "the result of a round could not be written"
+        failure = lost[0].failure  # of itself, unless something before the judging had failed it
+        is_why = failure is not None and failure.stage is Stage.JUDGE
+        reason = failure.message if failure and is_why else "the result of a round could not be written"
     except Exception as error:  # the exit code must tell of the end all the same
         reason = FULL if is_full(error) else f"the summary could not be written: {error}"
     session.journal.write(UNSAVED, reason=reason)
