@@ -18,7 +18,7 @@ SCOPES = ("machine", "accelerator", "cpu package")
 SHARED = "shared chassis"
 LEAST_COVERAGE, LEAST_COVERAGE_FOR_SAMPLES = 0.5, 0.99
 INTERVALS_OF_A_HOLE, LEAST_HOLE_MS = 2.5, 5_000.0
-MOST_LEAPS, NEARLY = 3, 0.99
+MOST_LEAPS, MOST_OF_GROWTHS, NEARLY = 3, 0.05, 0.99
 MOST_W = {"machine": 1e6, "shared chassis": 1e6, "accelerator": 30_000.0, "cpu package": 2_000.0}
 LATE_MS = 1000.0
 WHOLE = 0.99
@@ -81,6 +81,7 @@ class Device:
     range_mj: Value = None
     power_on: str | None = None
     most_w: float = math.inf
+    is_package: bool = False
 
     @property
     def is_read(self) -> bool:
@@ -356,7 +357,7 @@ def devices_of(records: list[dict[str, Any]], source: str, scope: str) -> list[D
     for sample in sorted(samples, key=lambda each: int(each["time_ms"])):
         device, time = devices[sample.get("device", "")], float(sample["time_ms"])
         power, counter = sample.get("power_w"), sample.get("energy_mj")
-        device.most_w = MOST_W[scope]
+        device.most_w, device.is_package = MOST_W[scope], scope == "cpu package"
         least = 0.0 if scope == "cpu package" else 0.001
         device.power += [(time, power)] if power is not None and least <= power <= device.most_w else []
         device.counter += [] if counter is None or counter < 0 else [(time, counter)]
@@ -388,9 +389,9 @@ def pairs(readings: list[tuple[float, float]], window: Window) -> list[Pair]:
 def energy_of(device: Device, window: Window, interval: float) -> tuple[float, float]:
     """Energy in J and the time in ms in which it was measured; 0 for nothing."""
     hole = furthest_apart(window, interval)
-    integrated = by_power(device, window, hole)
     if not device.counter:
-        return integrated
+        return by_power(device, window, hole)
+    integrated = (0.0, 0.0) if device.is_package else by_power(device, window, hole)
     *counted, has_faults = by_counter(device, window, hole)
     if has_faults:
         return (counted[0], counted[1]) if counted[1] > integrated[1] else integrated
@@ -401,7 +402,7 @@ def energy_of(device: Device, window: Window, interval: float) -> tuple[float, f
 def furthest_apart(window: Window, interval: float) -> float:
     """How far apart two readings may be that tell of the window, in ms as the interval."""
     length = window[1] - window[0]
-    late = min(LATE_MS, interval) if length >= interval else 0.0
+    late = min(LATE_MS, interval) if length >= 0.9 * interval else 0.0
     return min(max(LEAST_HOLE_MS, INTERVALS_OF_A_HOLE * interval), length + late)
 
 
@@ -411,23 +412,18 @@ def by_counter(device: Device, window: Window, hole: float) -> tuple[float, floa
     A reading that shows what the one before showed is no update, and of the first one nobody knows.
     """
     energy = covered = 0.0
-    leaps, is_still = 0, False
+    leaps, is_still, grown = 0, False, 0
     update: tuple[float, float] | None = None  # its time, and what had been counted by then
-    counted, since, is_alone = (
-        0.0,
-        0.0,
-        False,
-    )  # since when it shows this value; whether one reading alone did so far
+    # what was counted, since when it shows this value, and whether one reading alone did so far
+    counted, since, is_alone = 0.0, 0.0, False
+    device.counter = list(dict(device.counter).items())  # of those of one time the last
     readings = well_read(device)
     for number, reading in enumerate(readings):
         before = readings[number - 1] if number else None
         growth = growth_of(device, before, reading) if before else None
         if before is None or growth is None:
-            leaps += (
-                before is not None
-                and not is_far(device, before, reading)
-                and touches(window, before[0], reading[0])
-            )
+            if before is not None and not is_far(device, before, reading):
+                leaps += touches((window[0] - hole, window[1] + hole), before[0], reading[0])
             update, since, is_alone, counted = None, reading[0], True, 0.0
             continue
         if growth == 0:
@@ -439,11 +435,14 @@ def by_counter(device: Device, window: Window, hole: float) -> tuple[float, floa
         counted += growth
         if update and before[0] - since <= LONGEST_STANDSTILL_MS:
             part = Pair(update, (reading[0], counted), max(update[0], window[0]), min(reading[0], window[1]))
+            grown += part.end > part.begin
             if part.end > part.begin and (part.whole or part.length <= hole):
                 energy += (counted - update[1]) / 1000 * (part.end - part.begin) / part.length
                 covered += part.end - part.begin
         update, since, is_alone = (reading[0], counted), reading[0], False
-    return (0.0, 0.0, True) if leaps > MOST_LEAPS else (energy, covered, bool(leaps) or is_still)
+    if leaps > max(MOST_LEAPS, MOST_OF_GROWTHS * grown):
+        return 0.0, 0.0, True
+    return energy, covered, bool(leaps) or is_still
 
 
 def touches(window: Window, begin: float, end: float) -> bool:

@@ -204,6 +204,23 @@ SCENARIOS: dict[str, Scenario] = {
             *counted(every(begin=51_000), 9, None),
         ]
     ],
+    "two readings of a counter that are too high, on either side of the window's end": [
+        [RAPL, *counted(every(end=99_000), 9, None)]
+        + [sample("rapl", time, energy_mj=9.0 * (time + 10_000) + 1_500_000) for time in (99_500, 100_500)]
+        + counted(every(begin=101_000, end=110_000), 9, None)
+    ],
+    "two pairs of readings of a counter that are 0": [
+        [
+            source("acme", "accelerator"),
+            *(
+                sample("acme", t, energy_mj=0.0 if t in (20_000, 21_000, 60_000, 61_000) else 300.0 * (t + 10**6))
+                for t in every()
+            ),
+        ]
+    ],
+    "every reading of a counter twice": [
+        [RAPL, *(each for t in every() for each in [*counted([t], 9), sample("rapl", t, energy_mj=9.0 * (t + 10050))])]
+    ],
     "a clock that is set back by 20 s": [
         [RAPL, *counted(every(end=50_000), 9, None)]
         + [

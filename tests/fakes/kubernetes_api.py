@@ -9,6 +9,7 @@ thread, over plain HTTP on 127.0.0.1.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -58,7 +59,10 @@ class Kubelet(Protocol):
 
 
 class KubernetesApi:
-    """The cluster. `objects`: (kind in the plural, name) -> the object; `requests`: method and path of each request."""
+    """The cluster. `objects`: (kind in the plural, name) -> the object; `requests`: method and path of each request.
+
+    silent: nodes that confirm no end of a pod, which stays with its job, being deleted; no further pod comes there.
+    """
 
     def __init__(self, kubelet: Kubelet) -> None:
         self.kubelet = kubelet
@@ -66,6 +70,7 @@ class KubernetesApi:
         self.requests: list[tuple[str, str]] = []
         self.applied: list[Object] = []
         self.commands: list[str] = []
+        self.silent: set[str] = set()
         self.forbidden_pods = ""  # why the Job controller may make none
         self.sockets: set[WebSocket] = set()
         self._processes: set[asyncio.subprocess.Process] = set()
@@ -151,7 +156,8 @@ class KubernetesApi:
                 return JSONResponse(made, 201)
             self.applied.append(json.loads(json.dumps(made)))
             self.objects[plural, made["metadata"]["name"]] = made
-            made["metadata"] |= {"uid": "0", "namespace": request.path_params["ns"]}
+            of_server = {"uid": "0", "namespace": request.path_params["ns"], "creationTimestamp": _now()}
+            made["metadata"] |= of_server
             if plural == "jobs" and made["spec"].get("completionMode") == "Indexed":
                 await run_in_threadpool(self._make_pods, made)
             return JSONResponse(made, 201)
@@ -184,12 +190,21 @@ class KubernetesApi:
         return JSONResponse(there)
 
     def delete(self, plural: str, name: str) -> None:
-        """Delete an object and the pods that belong to it."""
-        for pod in self.of_kind("pods"):
-            if (plural, name) in (("jobs", _job_of(pod)), ("pods", pod["metadata"]["name"])):
+        """Delete an object and the pods that belong to it; what a silent node keeps is only marked."""
+        own = [
+            pod
+            for pod in self.of_kind("pods")
+            if (plural, name) in (("jobs", _job_of(pod)), ("pods", pod["metadata"]["name"]))
+        ]
+        kept = [pod for pod in own if pod["spec"].get("nodeName") in self.silent]
+        for pod in own:
+            if pod not in kept:
                 self.kubelet.stop(pod)
                 self.objects.pop(("pods", pod["metadata"]["name"]), None)
-        self.objects.pop((plural, name), None)
+        for each in (*kept, self.objects[plural, name]) if kept else ():
+            each["metadata"]["deletionTimestamp"] = _now()
+        if not kept:
+            self.objects.pop((plural, name), None)
 
     def _make_pods(self, job: Object) -> None:
         name, template = job["metadata"]["name"], job["spec"]["template"]
@@ -198,12 +213,13 @@ class KubernetesApi:
             event = {"metadata": {"name": f"{name}.1"}, "reason": "FailedCreate", "message": message}
             self.objects["events", f"{name}.1"] = {**event, "involvedObject": {"name": name}}
             return
+        nodes = (node for number in itertools.count() if (node := f"node-{number}") not in self.silent)
         for index in range(job["spec"]["completions"]):
             labels = {**template["metadata"]["labels"], "batch.kubernetes.io/job-name": name}
             annotations = {**template["metadata"].get("annotations", {}), INDEX: str(index)}
             named = {"name": f"{name}-{index}-x7k2p", "namespace": job["metadata"]["namespace"]}
-            metadata = {**named, "labels": labels, "annotations": annotations}
-            spec = {**template["spec"], "hostname": f"{name}-{index}", "nodeName": f"node-{index}"}
+            metadata = {**named, "labels": labels, "annotations": annotations, "creationTimestamp": _now()}
+            spec = {**template["spec"], "hostname": f"{name}-{index}", "nodeName": next(nodes)}
             pod = {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": spec}
             self.objects["pods", metadata["name"]] = pod
             pod["status"] = self.kubelet.start(pod)
@@ -328,18 +344,25 @@ def _resources(version: str) -> Object:
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources}
 
 
-def _selector(request: Request, name: str) -> dict[str, str]:
-    """Key -> the value that it has to have; empty for any."""
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _selector(request: Request, name: str) -> list[tuple[str, str]]:
+    """Keys, and the value that each has to have, empty for any; that of one with `!` behind it must not have."""
     parts = (each.partition("=") for each in request.query_params.get(name, "").split(",") if each)
-    return {key: value for key, _, value in parts}
+    return [(key, value) for key, _, value in parts]
 
 
-def _matches(item: Object, labels: dict[str, str], fields: dict[str, str]) -> bool:
+def _matches(item: Object, labels: list[tuple[str, str]], fields: list[tuple[str, str]]) -> bool:
     own = item["metadata"].get("labels", {})
     about = item.get("involvedObject", {}).get("name")
     wanted = {"metadata.name": item["metadata"]["name"], "involvedObject.name": about}
-    has_labels = all(key in own and value in ("", own[key]) for key, value in labels.items())
-    return has_labels and all(wanted.get(key) == value for key, value in fields.items())
+    has_labels = all(
+        own.get(key[:-1]) != value if key.endswith("!") else key in own and value in ("", own[key])
+        for key, value in labels
+    )
+    return has_labels and all(wanted.get(key) == value for key, value in fields)
 
 
 def _job_of(pod: Object) -> str:

@@ -310,11 +310,46 @@ def test_a_controller_that_dies_between_two_attempts_leaves_a_round_to_be_begun_
     assert _round_so_far(key, of_round, folder.path).seen is None
 
 
-def test_an_attempt_that_nobody_can_read_is_passed_over(tmp_path: Path) -> None:
-    folder = tmp_path / "round1.attempt1"
-    folder.mkdir()
-    (folder / "result.json").write_text('{"verdict": "FAILED"')
-    assert attempts_in(tmp_path / "round1") == ()
+def test_an_attempt_that_nobody_can_read_counts_all_the_same(tmp_path: Path, log_lines: LogLines) -> None:
+    """It was run again without end: of attempts that cannot be read there were never as many as may be."""
+
+    class Torn(Broken):
+        async def start(self, transport: Any, unit: Any) -> None:
+            for result in round_folder.parent.glob("round1.attempt*/result.json"):
+                result.write_text('{"verdict": "FAILED"')
+            await super().start(transport, unit)
+
+    round_folder = result_file(tmp_path).parent
+    result = run(make_session(tmp_path, Torn({SECOND: lost(SECOND)}), test_conf="RETRIES = 3\n"))
+    names = sorted(path.name for path in round_folder.parent.iterdir())
+    assert names == ["round1", "round1.attempt1", "round1.attempt2", "round1.attempt3"]
+    assert [attempt.folder for attempt in result.attempts] == ["round1.attempt3"]
+    told = [line for line in log_lines.text.splitlines() if "cannot be read" in line]
+    assert len(told) == 2 and "2 earlier attempts cannot be read" in told[-1]
+
+
+def test_what_an_attempt_that_nobody_can_read_left_on_its_hosts_is_removed(tmp_path: Path) -> None:
+    """Else the next one fails, as its folder is there."""
+    session = make_session(tmp_path, FakeRuntime())
+    folder, node = result_file(tmp_path).parent, nodes_of(session.plan.cases[0], 1)[0]
+    folder.with_name("round1.attempt1").mkdir(parents=True)
+    Path(session.paths.node(node)).mkdir(parents=True)
+    result = run(session)
+    assert result.failure is not None and result.failure.failure_class is FailureClass.NO_RESULT
+
+
+def test_an_attempt_whose_result_cannot_be_written_is_the_last(tmp_path: Path) -> None:
+    """As on a full disk: nobody would know what the next one came to."""
+
+    class InTheWay(Broken):
+        async def start(self, transport: Any, unit: Any) -> None:
+            result_file(tmp_path).mkdir(parents=True, exist_ok=True)
+            await super().start(transport, unit)
+
+    result = run(make_session(tmp_path, InTheWay({SECOND: lost(SECOND)}), cluster_conf=SPARES))
+    assert (result.verdict, result.hosts) == (Verdict.UNREACHABLE, (FIRST, SECOND))
+    assert "attempt_ended" not in events(tmp_path)
+    assert [path.name for path in result_file(tmp_path).parents[1].iterdir()] == ["round1"]
 
 
 @pytest.mark.parametrize(

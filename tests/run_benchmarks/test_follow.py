@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -136,7 +137,7 @@ def test_a_log_that_grows(tmp_path: Path) -> None:
 def test_events_that_are_followed_are_kept_and_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow, "KEPT_BYTES", 8 * len(line(1)))
+    monkeypatch.setattr(follow, "KEPT_BYTES", 8 * len(line(1).encode()))
     kept = tmp_path / "round1" / "followed_events.log"
     kept.parent.mkdir()
     kept.write_text("of an earlier attempt\n")
@@ -149,6 +150,24 @@ def test_events_that_are_followed_are_kept_and_bounded(
     keeping.close()
     steps = "".join(line(number) for number in range(4))
     assert kept.read_text() == f"{steps}{last}\n"
+    assert keeping.left_out == 96
+
+
+@pytest.mark.parametrize(
+    ("total", "free", "kept"), [(2**40, 2**30 + 2000, 4), (2000, 1500, 1), (2**40, 2**30 - 1, 0)]
+)
+def test_events_that_are_followed_leave_room_on_the_disk_for_later_rounds(
+    total: int, free: int, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a disk as this says, which cannot be had here; a line has 401 bytes, and half as many characters."""
+    monkeypatch.setattr(follow, "disk_usage", lambda _: SimpleNamespace(total=total, free=free))
+    file, text = tmp_path / "round1" / "followed_events.log", "[PerfLog] " + "Ü" * 195
+    keeping = KeptEvents(file)
+    for _ in range(10):
+        keeping.take(Event(EventName.EVALUATE.value, {}), text)
+    keeping.close()
+    assert (file.read_text().count(text) if file.exists() else 0) == kept
+    assert keeping.left_out == 10 - kept
 
 
 def test_what_a_task_wrote_last_is_read_although_it_has_ended(tmp_path: Path) -> None:

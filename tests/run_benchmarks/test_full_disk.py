@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,18 @@ for size in (2**16, 1):
                 pass
     except OSError:
         pass
+"""
+
+# In the place of the host's Python: it starts no task, and behind nine attempts at it ends what nothing else ends.
+NO_ROOM = """#!/bin/sh
+case "$*" in *process_unit.py*start*flagperf.role=task*)
+    echo >>{starts}
+    [ "$(wc -l <{starts})" -le 9 ] || exit 1
+    dd if=/dev/zero of={filler} bs=4k 2>/dev/null
+    echo "No space left on device" >&2
+    exit 125
+esac
+exec {python} "$@"
 """
 
 
@@ -75,6 +88,32 @@ def test_no_file_is_named_that_could_not_be_written_and_once_there_is_room_the_r
     assert not list((run.host / "runs").rglob("*")), "what stayed on the host for want of room is home"
     kept = [(folder / name).stat().st_blocks * 512 for name in ("journal.jsonl", "flagperf_run.log")]
     assert max(kept) < 2**17, "the room that was kept for them is given back"
+
+
+def test_a_round_that_fails_by_its_hosts_fault_on_a_full_disk_is_not_run_again_without_end(
+    run: WholeRun, disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its host says that it has no room, while the controller has none to write that down."""
+    python = run.folder / "python"
+    python.write_text(
+        NO_ROOM.format(filler=disk / "filler", starts=run.folder / "starts", python=sys.executable)
+    )
+    python.chmod(0o755)
+    toy = f"{run.folder}/data"
+    cases = f'{{"toy:pytorch:X1:1:1:2": "{toy}", "toy:pytorch_2.1:X1:1:1:1": "{toy}"}}'
+    run.configure(f'PROCESS_PYTHON = "{python}"\nCASES = {cases}\n')
+    assert run.main() == 1
+    told = capsys.readouterr().err
+    assert told.count("(disk_full)") == 3
+    assert "the run is not written whole: the result of a round could not be written" in told
+    (journal,) = disk.glob("run*/journal.jsonl")
+    entries = [json.loads(line) for line in journal.read_text().splitlines()]
+    begun = [each for each in entries if each["event"] == "round_started"]
+    assert [(each["case"], each["round"]) for each in begun] == [
+        ("toy:pytorch:X1:1:1:2", 1),
+        ("toy:pytorch:X1:1:1:2", 2),
+        ("toy:pytorch_2.1:X1:1:1:1", 1),
+    ]
 
 
 def test_the_journal_tells_what_happens_on_a_full_disk_and_gives_its_room_back(disk: Path) -> None:

@@ -14,9 +14,8 @@ from typing import Any, cast
 
 import pytest
 
-from run_benchmarks import judging, round_end, round_state, round_watch
+from run_benchmarks import follow, judging, round_end, round_state, round_watch
 from run_benchmarks.commands import run_command
-from run_benchmarks.follow import KeptEvents
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import FOLLOWED_EVENTS, LABEL_RUN
 from run_benchmarks.neighbours import look_for_neighbours, watch_for_neighbours
@@ -270,7 +269,7 @@ def test_a_round_whose_logs_do_not_come_is_judged_by_what_was_followed(
     comes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def follow(*arguments: Any) -> None:
-        kept = KeptEvents(arguments[-1])
+        kept = arguments[-1]
         for event in training_events():
             kept.take(event, f"before it {format_line(event)}")
         kept.close()
@@ -289,6 +288,26 @@ def test_a_round_whose_logs_do_not_come_is_judged_by_what_was_followed(
     assert result.failure.failure_class is FailureClass.INCONSISTENT_RESULT, result.failure
     assert any("followed" in note for note in result.notes) is not comes
     assert (result_file(tmp_path).parent / FOLLOWED_EVENTS).is_file() is not comes
+
+
+def test_what_found_no_room_of_what_was_followed_is_told_where_the_log_does_not_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def follow_all(*arguments: Any) -> None:
+        for event in training_events():
+            arguments[-1].take(event, format_line(event))
+
+    async def collect(*arguments: Any, **options: object) -> None:
+        raise FlagPerfError("the stream broke off", where=arguments[0].host)
+
+    monkeypatch.setattr(follow, "KEPT_BYTES", 0)
+    monkeypatch.setattr(round_watch, "follow_events", follow_all)
+    monkeypatch.setattr(round_end, "collect_folder", collect)
+    result = run_round(tmp_path, FakeRuntime())
+    assert result.failure is not None
+    assert result.failure.failure_class is FailureClass.LOGS_NOT_COLLECTED
+    lost = f"{len(training_events())} events of rank 0 are not in {FOLLOWED_EVENTS}"
+    assert any(note.startswith(lost) for note in result.notes)
 
 
 def test_a_log_of_rank_0_that_was_left_out_is_no_result(

@@ -26,6 +26,7 @@ from run_benchmarks.stages.run_folder import below_work, move_argv
 from run_benchmarks.transports.backoff import is_passing, with_backoff
 from run_benchmarks.transports.base import Transport, checked
 from utils.errors import FlagPerfError
+from utils.numbers import counted
 from utils.records import Fault
 
 LATE_LOGS_S = 60.0
@@ -35,17 +36,19 @@ PAUSES_S = (2.0, 5.0, 10.0, 20.0)
 
 
 def attempts_in(folder: Path) -> tuple[Attempt, ...]:
-    """The attempts that were set aside of the round whose folder is `folder`, in their order."""
-    attempts = []
+    """The attempts that were set aside of the round whose folder is `folder`, in their order, as far as they say it."""
+    attempts, unread = [], []
     for path in _set_aside(folder):
         try:
             result = parsed(RoundResult, read_object(path / "result.json") or {}, str(path))
         except FlagPerfError as error:
-            LOGGER.warning(f"an attempt that does not count cannot be read: {error}")
+            unread.append(error)
             continue
         if result.failure:
             kind, host = result.failure.failure_class, result.failure.host
             attempts.append(Attempt(path.name, result.verdict, kind, host, result.hosts))
+    if unread:
+        LOGGER.warning(f"{counted(len(unread), 'earlier attempt')} cannot be read: {unread[0]}")
     return tuple(attempts)
 
 
@@ -102,10 +105,25 @@ def _keep(session: Session, folder: str, *, instead_of: str = "") -> None:
 
 
 def is_repeated(session: Session, result: RoundResult) -> bool:
-    """Whether the round is to be run again."""
-    failure = result.failure
+    """Whether the round is to be run again: not where its result could not be written, as on a full disk.
+
+    An attempt counts once it was made, whether or not anybody can read what it came to.
+    """
+    failure, folder = result.failure, folder_of(session, result)
     may_help = failure is not None and failure.failure_class.fault is not None
-    return may_help and len(result.attempts) < session.plan.run.retries and not session.interrupt.is_set()
+    is_written = (folder / "result.json").is_file()
+    made = sum(1 for _ in _set_aside(folder))
+    return may_help and is_written and made < session.plan.run.retries and not session.interrupt.is_set()
+
+
+def is_another_attempt(folder: Path) -> bool:
+    """Whether an attempt was set aside of the round whose folder is `folder`."""
+    return any(_set_aside(folder))
+
+
+def folder_of(session: Session, result: RoundResult) -> Path:
+    """The round's folder, in which is the attempt that counts."""
+    return session.log_dir / result.case / f"round{result.round}"
 
 
 def set_aside(session: Session, result: RoundResult) -> Path:
@@ -114,7 +132,7 @@ def set_aside(session: Session, result: RoundResult) -> Path:
     Raises:
         OSError: it cannot be moved, and stays.
     """
-    folder = session.log_dir / result.case / f"round{result.round}"
+    folder = folder_of(session, result)
     target = next(path for path in _places(folder) if not path.exists())
     folder.rename(target)
     if result.failure and result.failure.file:  # it names the place that it was at

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import disk_usage
 
 from run_benchmarks.display.base import Display
 from run_benchmarks.names import HostPaths, Node, decisive_log
@@ -15,6 +16,7 @@ from run_benchmarks.plan.monitors import METERS
 from run_benchmarks.results.rank_logs import NAMES, SELDOM
 from run_benchmarks.results.telemetry_file import record_of
 from run_benchmarks.run_log import LOGGER, LineFile
+from run_benchmarks.stages.collect_listing import KEPT
 from run_benchmarks.stages.run_folder import GO_BELOW, below_work
 from run_benchmarks.training_state import TrainingState
 from run_benchmarks.transports.base import Transport
@@ -26,7 +28,7 @@ from utils.telemetry.lines import TELEMETRY_FILE
 from utils.text_files import LONGEST_LINE
 
 RETRY_S = 2.0
-# Of a round's events so much is kept on the controller, in characters: 100,000 steps have less.
+# Of a round's events so much is kept on the controller: 100,000 steps have less.
 KEPT_BYTES = 2**26
 # The last lines are for the eye alone: a host that does not answer is not waited for longer.
 REST_S = 5.0
@@ -49,7 +51,7 @@ async def follow_events(
     node: Node,
     state: TrainingState,
     display: Display,
-    kept: Path | None = None,
+    kept: KeptEvents | None = None,
 ) -> None:
     """Feed each event of global rank 0, of a search its controller, to `state` and `display` until cancelled.
 
@@ -57,17 +59,16 @@ async def follow_events(
 
     Args:
         node: on which either runs.
-        kept: a file that gets the lines of the events, anew: the round is judged by it where its log gets lost.
+        kept: gets the lines of the events: the round is judged by it where its log gets lost.
     """
-    keeping = KeptEvents(kept) if kept else None
 
     def take(line: str) -> None:
         event = parse_line(line)
         if event is not None:
             state.update(event)
             display.event(event)
-            if keeping:
-                keeping.take(event, line)
+            if kept:
+                kept.take(event, line)
 
     log = _Log(paths.work, below_work(paths, paths.node(node)), decisive_log(node.case.roles))
     lines = _Lines(take)
@@ -76,33 +77,51 @@ async def follow_events(
     finally:
         with suppress(FlagPerfError):
             await transport.run(log.argv(lines.read), stdout=lines.feed, timeout=REST_S)
-        if keeping:
-            keeping.close()
+        if kept:
+            kept.close()
 
 
 _KEPT = NAMES | RECORDS.keys()
 
 
 class KeptEvents:
-    """A file of FlagPerf's own events, bounded: those of steps, of which there may be many, leave room for the rest."""
+    """A file of FlagPerf's own events, bounded: those of steps, of which there may be many, leave room for the rest.
+
+    What collecting keeps free on the disk for later rounds stays free, of a small disk half.
+
+    left_out: how many events found no room.
+    """
 
     def __init__(self, path: Path) -> None:
-        path.unlink(missing_ok=True)  # of a controller that died: what it had followed is followed anew
+        self.left_out = 0
         self._path, self._bytes = path, 0
+        self._room: int | None = None  # not looked for yet
         self._file: LineFile | None = None
 
     def take(self, event: Event, line: str) -> None:
         """One more event, and the line that it stands in."""
+        if event.name not in _KEPT:
+            return
+        if self._room is None:
+            self._room = self._begin()
         text = line[line.index(PREFIX) :].rstrip() + "\n"
-        room = KEPT_BYTES if event.name in SELDOM else KEPT_BYTES // 2
-        if event.name in _KEPT and self._bytes + len(text) <= room:
-            self._bytes += len(text)
-            self._opened().write(text)
+        size = len(text.encode())
+        if self._bytes + size > (self._room if event.name in SELDOM else self._room // 2):
+            self.left_out += 1
+            return
+        self._bytes += size
+        self._opened().write(text)
 
     def close(self) -> None:
         """Close the file."""
         if self._file:
             self._file.close()
+
+    def _begin(self) -> int:
+        """Forget what a controller that died had followed, which is followed anew; for how many bytes there is room."""
+        self._path.unlink(missing_ok=True)
+        disk = disk_usage(next(folder for folder in self._path.parents if folder.is_dir()))
+        return min(KEPT_BYTES, disk.free - min(KEPT, disk.total // 2))
 
     def _opened(self) -> LineFile:
         if self._file is None:

@@ -35,7 +35,7 @@ from run_benchmarks.results.find import has_uid
 from run_benchmarks.results.folder import RunFolder, open_folder
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import UnitState
-from run_benchmarks.stages.fan_out import on_all
+from run_benchmarks.stages.fan_out import errors_of, on_all
 from run_benchmarks.stages.run_folder import left_folders_argv, remove_argv
 from run_benchmarks.stages.work_folder import ENTER_OWN
 from run_benchmarks.transports import open_transport
@@ -153,8 +153,8 @@ async def remove_run(
     if cluster.kubernetes:
         left = (await _pods(cluster.kubernetes)).get(uid, Leftovers())
         by_label = replace(cluster.kubernetes, job="")  # a job by name may be another run's by now
-        await KubernetesHosts(by_label, uid).close()
-        return {cluster.scheduler: Removed(tuple(unit.name for unit in left.units))}
+        ended = await on_all([cluster.scheduler], lambda _: KubernetesHosts(by_label, uid).close())
+        return {cluster.scheduler: Removed(tuple(unit.name for unit in left.units)), **errors_of(ended)}
     runtime, paths = open_runtime(run), host_paths(run, RunId(uid.partition("-")[0], uid, ""), "")
     folder = _results_of(uid, run.log_path)
 
@@ -182,8 +182,9 @@ async def _remove_by_slurm(
 ) -> dict[str, Removed | FlagPerfError]:
     """Cancel the run's jobs, and remove what it left on the nodes that its journal names."""
     left = (await _jobs()).get(uid, Leftovers())
-    await Slurm().end(job_name(uid))
-    removed: dict[str, Removed | FlagPerfError] = {SLURM: Removed(tuple(unit.name for unit in left.units))}
+    ended = await on_all([SLURM], lambda _: Slurm().end(job_name(uid)))
+    names = tuple(unit.name for unit in left.units)
+    removed: dict[str, Removed | FlagPerfError] = {SLURM: Removed(names), **errors_of(ended)}
     if folder is None:
         message, remedy = "not known, as its results are not here", "name where they are with --log-path"
         return removed | {"nodes of the run": FlagPerfError(message, remedy=remedy)}

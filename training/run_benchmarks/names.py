@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -67,6 +67,17 @@ def plain_path(path: Path) -> Path:
 def is_run_folder(path: Path) -> bool:
     """Whether a run, or a part of one, lies in a folder; it need not have its own name any more."""
     return any((path / name).is_file() for name in RUN_FILES)
+
+
+def places_of(given: str, log_path: Path) -> Iterator[Path]:
+    """Where the run may lie that a user names by its name, its uid or its folder, in the order in which to look.
+
+    Below the log path first: the current folder may be one in which others can put a folder of that name.
+    """
+    match = RUN_NAME.fullmatch(given)
+    if match:
+        yield log_path / match[1]
+    yield from (Path(given), log_path / given)
 
 
 def home_of(file: Path) -> Path:

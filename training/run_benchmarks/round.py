@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from run_benchmarks.attempts import attempts_in, bring_late_logs, is_repeated
+from run_benchmarks.attempts import attempts_in, bring_late_logs, is_another_attempt, is_repeated
 from run_benchmarks.failures import StageFailed, TakenAway, failure_on, interrupted
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.health import report_health, unhealthy
-from run_benchmarks.hosts.base import Host
+from run_benchmarks.hosts.base import Host, NotGivenBackError
 from run_benchmarks.hosts.granted import Tenure
 from run_benchmarks.judging import judge_round
 from run_benchmarks.leaving import forget_attempt, leave, removal_script
@@ -267,7 +267,7 @@ class Round:
                 raise StageFailed(failure)
 
     async def _forget_earlier(self, node: Node) -> None:
-        if self._is_anew or self.state.attempts:
+        if self._is_anew or is_another_attempt(self._folder):
             await bring_late_logs(self.session, self._transport(node), node)
             await forget_attempt(self.session, self.hosts[node.rank], node)
 
@@ -295,6 +295,6 @@ class Round:
         try:
             await in_time(held.aclose(), GIVE_BACK_TIMEOUT_S)
         except Exception as error:  # what the round measured stands all the same
-            if not isinstance(error, asyncio.TimeoutError):
+            if not isinstance(error, asyncio.TimeoutError | NotGivenBackError):
                 log_traceback(Stage.CLEAN_UP, error)
             self.state.warn(f"the hosts could not be given back: {error}")

@@ -11,6 +11,7 @@ from typing import Any
 
 from run_benchmarks.commands import run_command
 from run_benchmarks.failures import failure_on
+from run_benchmarks.follow import KEPT_BYTES
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import FOLLOWED_EVENTS, Node, decisive_log, unit_name
 from run_benchmarks.neighbours import look_for_neighbours, notes_on_neighbours
@@ -29,6 +30,7 @@ from run_benchmarks.stages.watch import Ended, Ending
 from run_benchmarks.transports.base import Transport
 from utils import monitors
 from utils.errors import FlagPerfError, told_of
+from utils.numbers import counted
 from utils.records import Stage, Verdict
 
 TASK_GRACE_S = 5
@@ -125,9 +127,13 @@ class RoundEnd:
     def _forget_followed(self) -> None:
         """What was followed is a part of rank 0's log, where that is home."""
         for node in self.state.nodes[:1]:
-            folder = self.session.log_dir / node.folder
+            folder, followed = self.session.log_dir / node.folder, self.state.followed
             if (folder / decisive_log(node.case.roles)).is_file():
                 (folder.parent / FOLLOWED_EVENTS).unlink(missing_ok=True)
+            elif followed and followed.left_out:
+                left_out = counted(followed.left_out, "event")
+                limits = f"it takes {KEPT_BYTES >> 20} MiB at most, and leaves room for later rounds"
+                self.state.warn(f"{left_out} of rank 0 are not in {FOLLOWED_EVENTS}: {limits}")
 
     def _note_left_out(self, node: Node, left_out: Sequence[LeftOut]) -> None:
         session = self.session

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from run_benchmarks.failures import unexpected
+from run_benchmarks.follow import KeptEvents
 from run_benchmarks.frameworks.base import Framework
 from run_benchmarks.full_disk import is_full
 from run_benchmarks.hosts.granted import GrantedJob
@@ -49,6 +50,7 @@ class RoundState:
     clocks: by node rank; none before the launch. meters: what reads those outside the nodes.
     allocation: the scheduler's job that the hosts are of.
     file_systems: which of the hosts see one work folder, as far as that is known.
+    followed: rank 0's events, as far as they are kept here while it runs.
     origin: what a controller that died saw of where the round comes from.
     """
 
@@ -79,6 +81,7 @@ class RoundState:
     allocation: GrantedJob | None = None
     training: TrainingState = field(init=False)
     file_systems: FileSystems = field(default_factory=FileSystems)
+    followed: KeptEvents | None = None
     origin: Origin = field(default_factory=Origin)
 
     def __post_init__(self) -> None:

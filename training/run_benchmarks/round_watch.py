@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from run_benchmarks.follow import follow_events, follow_telemetry
+from run_benchmarks.follow import KeptEvents, follow_events, follow_telemetry
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import FOLLOWED_EVENTS, unit_name
 from run_benchmarks.neighbours import watch_for_neighbours
@@ -110,8 +110,8 @@ def _followers(
 ) -> Iterator[Coroutine[Any, Any, None]]:
     """What asks the nodes while they train: for rank 0's events, other runs and, where it is shown, telemetry."""
     paths, display, first = session.paths, session.display, state.nodes[0]
-    kept = (session.log_dir / first.folder).parent / FOLLOWED_EVENTS
-    yield follow_events(hosts[0].transport, paths, first, state.training, display, kept)
+    state.followed = KeptEvents((session.log_dir / first.folder).parent / FOLLOWED_EVENTS)
+    yield follow_events(hosts[0].transport, paths, first, state.training, display, state.followed)
     yield watch_for_neighbours(session, state, hosts)
     for node in state.nodes if display.follows_telemetry else ():
         yield follow_telemetry(hosts[node.rank].transport, paths, node, display)

@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from run_benchmarks.attempts import is_repeated, on_present_hosts, prepare_hosts, restore_spares, set_aside
+from run_benchmarks.attempts import (
+    folder_of,
+    is_repeated,
+    on_present_hosts,
+    prepare_hosts,
+    restore_spares,
+    set_aside,
+)
 from run_benchmarks.commands import run_command
 from run_benchmarks.display.base import Display
 from run_benchmarks.exit_code import ExitCode
@@ -42,6 +49,7 @@ from run_benchmarks.session import (
     unless_interrupted,
 )
 from run_benchmarks.unforeseen import sentence_of, traceback_text
+from utils.records import Stage
 
 CLOSE_TIMEOUT_S = 60.0
 
@@ -256,14 +264,15 @@ def _noted(what: str, notes: list[str]) -> Iterator[None]:
 
 def _summed_up(session: Session, summary: Run) -> Run:
     """`summary`, written; where that, or a round, could not be written, the run counts as neither good nor ended."""
-    lost = [each for each in summary.results if not has_record(_folder_of(session, each))]
+    lost = [each for each in summary.results if not has_record(folder_of(session, each))]
     try:
         if not lost:
             write_summary(session.log_dir, summary)
             session.journal.write("run_ended", exit_code=summary.exit_code)
             return summary
-        failure = lost[0].failure
-        reason = failure.message if failure else "the result of a round could not be written"
+        failure = lost[0].failure  # of itself, unless something before the judging had failed it
+        is_why = failure is not None and failure.stage is Stage.JUDGE
+        reason = failure.message if failure and is_why else "the result of a round could not be written"
     except Exception as error:  # the exit code must tell of the end all the same
         reason = FULL if is_full(error) else f"the summary could not be written: {error}"
     session.journal.write(UNSAVED, reason=reason)
@@ -273,10 +282,6 @@ def _summed_up(session: Session, summary: Run) -> Run:
         f"    -> once that is mended (`df -h {session.log_dir}` shows its disk), take the run up: {command}"
     )
     return replace(summary, exit_code=summary.exit_code or ExitCode.NOT_CONVERGED)
-
-
-def _folder_of(session: Session, result: RoundResult) -> Path:
-    return session.log_dir / result.case / f"round{result.round}"
 
 
 def _exit_code(session: Session, results: list[RoundResult]) -> int:

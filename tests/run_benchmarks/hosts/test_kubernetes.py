@@ -247,6 +247,27 @@ def test_why_one_pod_was_taken_goes_before_that_its_job_deletes_the_others(
     assert on_pods(plan, lose).failure_class is FailureClass.ALLOCATION_PREEMPTED
 
 
+def test_a_search_goes_on_without_a_workers_pod_and_ends_with_its_controllers(
+    api: KubernetesApi, plan: Plan
+) -> None:
+    async def lose(allocation: Allocation) -> Any:
+        controllers, workers = api.of_kind("pods")
+        assert allocation.tenure
+        ending = asyncio.create_task(allocation.tenure.end())
+        workers["status"] = failed("NodeShutdown")
+        asked = len(api.requests)
+        await eventually(lambda: len(api.requests) > asked + 2)
+        assert not ending.done()
+        controllers["status"] = failed("Evicted")
+        return await ending
+
+    search = replace(plan.cases[0], roles=("controller", "worker"))
+    end = on_pods(replace(plan, cases=(search,)), lose)
+    assert end.failure_class is FailureClass.ALLOCATION_PREEMPTED and "-0-x7k2p" in end.evidence
+    (job,) = (each for each in api.applied if each["kind"] == "Job")
+    assert job["spec"]["backoffLimit"] == 2, "at 0 the cluster itself would end all pods with the first"
+
+
 def test_a_controller_that_takes_a_round_up_finds_its_pods_again(api: KubernetesApi, plan: Plan) -> None:
     async def scenario() -> None:
         case = plan.cases[0]

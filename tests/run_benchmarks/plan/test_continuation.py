@@ -66,6 +66,18 @@ def test_what_an_earlier_journal_has_as_the_id_is_no_path(saving: Tree, tmp_path
         continued(saving, str(folder))
 
 
+def test_a_run_that_is_not_believed_is_not_gone_on_from(saving: Tree, tmp_path: Path) -> None:
+    folder = tmp_path / "others" / "run20260102030405"
+    folder.mkdir(parents=True)
+    (folder / "journal.jsonl").write_text('{"uid": "run20260102030405-abcdef"}\n')
+    folder.chmod(0o777)
+    with pytest.raises(ConfigError) as caught:
+        continued(saving, str(folder))
+    (problem,) = caught.value.problems
+    assert (problem.where, problem.name) == ("command line", "--continue-from")
+    assert problem.message.startswith(f"{folder}: everybody may") and "name your copy" in problem.remedy
+
+
 def test_to_go_on_needs_the_place_too(tree: Tree) -> None:
     with pytest.raises(ConfigError) as caught:
         continued(tree, "run20260102030405", TEST_CONF)

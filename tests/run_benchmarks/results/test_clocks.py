@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.names import meter_file_of
 from run_benchmarks.report.samples import read_samples
 from run_benchmarks.results.clocks import NodeClock, clock_notes, placements
 from run_benchmarks.results.round_telemetry import telemetry_outcome
@@ -104,7 +105,7 @@ def test_figures_of_a_node_whose_clock_was_set_are_marked(
     folders = [write_steps(tmp_path / "first", 0), write_steps(tmp_path / "second", 0)]
     was_set = NodeClock(reading(START_S - 5, 0.0), reading(END_S + 5, by_s))
     outcome = telemetry_outcome(folders, training_events(), {}, [steady(0.0), was_set])
-    caveat = f"second: its clock was set by {by_s:+.3g} s while the round went on"
+    caveat = f"second: its clock moved by {by_s:+.3g} s against rank 0's while the round went on"
     assert (caveat in outcome.figures["energy"].caveat) == is_marked
 
 
@@ -113,6 +114,15 @@ def test_a_clock_of_the_controllers_that_was_set_moves_no_node_against_another(t
     was_set = NodeClock(reading(START_S - 5, 0.0), reading(END_S + 5, 30.0))
     outcome = telemetry_outcome(folders, training_events(), {}, [was_set, was_set])
     assert "clock" not in outcome.figures["energy"].caveat
+
+
+def test_figures_of_a_meter_are_marked_where_the_controllers_clock_was_set(tmp_path: Path) -> None:
+    folder = write_steps(tmp_path / "first", 0)
+    (folder / TELEMETRY_FILE).rename(meter_file_of(folder))
+    was_set = NodeClock(reading(START_S - 5, 0.0), reading(END_S + 5, 60.0))
+    outcome = telemetry_outcome([folder], training_events(), {}, [was_set])
+    caveat = "first: the controller's clock moved by -60 s against rank 0's while the round went on"
+    assert outcome.figures["energy"].caveat.endswith(caveat)
 
 
 def test_charts_of_several_nodes_are_on_one_time_line(tmp_path: Path) -> None:

@@ -101,10 +101,13 @@ def test_what_lies_between_readings_is_known_where_interval_and_window_allow(
         assert "near enough to each other" in energy.reason
 
 
-def test_an_idle_time_of_an_interval_is_known_though_a_reading_came_late() -> None:
+@pytest.mark.parametrize(("begin_ms", "watts"), [(-6_950, 900), (-6_400, 900), (-6_300, None)])
+def test_an_idle_time_of_about_an_interval_is_known_though_a_reading_came_late(
+    begin_ms: int, watts: float | None
+) -> None:
     samples = [Sample(at, "gpu", power_w=900.0) for at in (-7_000, -1_900, 3_000)]
     telemetry = telemetry_of(samples, replace(GPU, interval_s=5))
-    assert average_power(telemetry, Window(-6_950, -1_900), "gpu").value == 900
+    assert average_power(telemetry, Window(begin_ms, -1_900), "gpu").value == watts
 
 
 def test_an_evaluation_between_two_readings_of_a_slow_meter_is_not_known() -> None:
@@ -280,6 +283,58 @@ def test_power_stands_in_for_a_counter_that_answers_in_a_part_of_the_time() -> N
     energy = energy_over(telemetry_of(samples), Window(0, 200_000), "gpu")
     assert (energy.value, energy.coverage) == (pytest.approx(60_000), 1.0)
     assert energy.reason.endswith("not used: power was read in more of the time") and not energy.doubt
+
+
+def test_power_of_a_package_does_not_stand_in_for_the_counter_that_it_is_made_of() -> None:
+    """It stands still for 60 s, in which it made 0 W of it."""
+    rapl = replace(GPU, source="rapl", scope=Scope.PACKAGE)
+    samples = every_second(
+        121,
+        lambda n: Sample(
+            0,
+            "rapl",
+            power_w=0.0 if 20 < n <= 80 else 100.0,
+            energy_mj=1e5 * (n if n <= 20 else max(20, n - 60)),
+        ),
+    )
+    energy = energy_over(telemetry_of(samples, rapl), Window(0, 120_000), "rapl")
+    assert energy.value == pytest.approx(100 * 120 * energy.coverage) and energy.coverage == 59 / 120
+    assert energy.doubt.endswith("it stood still at 2000000 mJ for 60.0 s")
+    silent = telemetry_of([replace(each, energy_mj=5.0) for each in samples], rapl)
+    assert energy_over(silent, Window(0, 120_000), "rapl").value is None
+
+
+@pytest.mark.parametrize("has_power", [True, False])
+@pytest.mark.parametrize("edge_ms", [0, 100_000])
+def test_two_misread_readings_across_the_windows_edge_are_a_fault_in_it(
+    edge_ms: int, has_power: bool
+) -> None:
+    def sample(at_ms: int) -> Sample:
+        is_wrong = edge_ms - 1_000 < at_ms < edge_ms + 1_000
+        more = {"power_w": 300.0} if has_power else {}
+        return Sample(at_ms, "gpu", energy_mj=300.0 * (at_ms + 1e6) + 20_000_000 * is_wrong, **more)
+
+    telemetry = telemetry_of([sample(at_ms) for at_ms in range(-10_500, 110_500, 1_000)])
+    energy = energy_over(telemetry, Window(0, 100_000), "gpu")
+    if has_power:
+        assert energy.value == pytest.approx(30_000) and not energy.doubt
+    else:
+        assert "misread" in energy.doubt
+
+
+def test_some_leaps_in_a_long_time_leave_the_rest_of_a_counter() -> None:
+    zeros = {500, 501, 1_500, 1_501, 2_500, 2_501}
+    samples = every_second(
+        3_601, lambda n: Sample(0, "gpu", energy_mj=0.0 if n in zeros else 3e5 * (n + 1e4))
+    )
+    energy = energy_over(telemetry_of(samples), Window(0, 3_600_000), "gpu")
+    assert energy.value == pytest.approx(300 * 3600 * energy.coverage) and energy.coverage > 0.99
+    assert "misread 6 times" in energy.doubt
+
+
+def test_of_two_readings_of_a_counter_at_one_moment_the_last_counts() -> None:
+    samples = [Sample(t * 1000, "gpu", energy_mj=3e5 * t + late) for t in range(101) for late in (-1e5, 0)]
+    assert energy_over(telemetry_of(samples), Window(0, 100_000), "gpu").value == pytest.approx(30_000)
 
 
 def test_what_two_misread_readings_leave_of_a_counter_is_doubted() -> None:

@@ -590,6 +590,23 @@ def test_power_that_stands_in_for_a_counter_is_not_marked_by_that_counter(tmp_pa
     assert "some of the energy counter was not used: it was reset or misread" in caveats(doubted)["energy"]
 
 
+def test_energy_above_an_idle_power_that_is_doubted_is_doubted(tmp_path: Path) -> None:
+    """Two readings of the counter are 0 before the ranks start."""
+    samples = [
+        replace(each, power_w=None, energy_mj=0.0 if each.time_ms - T0 in (5 * S, 6 * S) else each.energy_mj)
+        for second in range(80)
+        for each in watts_of(second, 500.0, 400.0, 400.0)
+        if each.energy_mj is not None
+    ]
+    write_node(tmp_path / "h0_noderank0", [NVML], samples, events(AT_THE_END))
+    doubts = caveats(judged(tmp_path)[0])
+    assert (
+        doubts["energy"] == ""
+        and "misread" in doubts["energy_above_idle"]
+        and "misread" in doubts["idle_power"]
+    )
+
+
 def of_two_chips(machine: float, second_chip: Callable[[int], float | None]) -> list[Sample]:
     """A machine with a chip of 300 W, and a second one which may not be read."""
     return [

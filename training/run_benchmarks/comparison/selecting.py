@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.commands import run_command
-from run_benchmarks.names import ROUND_FOLDER, is_run_folder
+from run_benchmarks.names import ROUND_FOLDER, RUN_NAME, is_run_folder
 from run_benchmarks.results.find import find_run
 from run_benchmarks.results.folder import RoundKey, RunFolder, as_list, open_folder, section
 from run_benchmarks.results.load import going_on, lost_rounds, planned_rounds, run_in
@@ -175,7 +175,8 @@ def _meant(opened: RunFolder, run: Run, name: str) -> frozenset[str]:
 
 
 def _group(name: str, selector: str, log_path: Path, read: Callable[[Path], Opened]) -> Group:
-    parts = [selector] if Path(selector).exists() else selector.split(JOINED)
+    is_path = not RUN_NAME.match(selector) and Path(selector).exists()
+    parts = [selector] if is_path else selector.split(JOINED)
     rounds, notes, whole = [], [], []
     for part in parts:
         folder, inside = _located(part.strip(), log_path)
@@ -211,14 +212,16 @@ def _without_result(
 def _located(text: str, log_path: Path) -> tuple[Path, Sequence[str]]:
     """The run's folder, and what of the selector stands behind it."""
     parts = text.rstrip("/").split("/")
-    for behind in range(min(3, len(parts))):
-        run = "/".join(parts[: len(parts) - behind])
+    lengths = range(len(parts), max(0, len(parts) - 3), -1)
+    # a run's name goes first: a part of the run may have a folder of that path where the user happens to be
+    for length in sorted(lengths, key=lambda length: not RUN_NAME.fullmatch("/".join(parts[:length]))):
+        run = "/".join(parts[:length])
         try:
             folder = find_run(run or None, log_path) if text else None
         except FlagPerfError:
             continue
         if folder and is_run_folder(folder):
-            return folder, parts[len(parts) - behind :]
+            return folder, parts[length:]
     find_run(parts[0] if len(parts) <= 3 else text, log_path)  # says which names come near
     raise FlagPerfError("is no run, and no part of one", where=text, remedy=REMEDY)
 

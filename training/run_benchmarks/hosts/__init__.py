@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
-from run_benchmarks.hosts.base import Allocator
+from run_benchmarks.hosts.base import Allocator, NotGivenBackError
 from run_benchmarks.hosts.fixed import FixedHosts, Opener
 from run_benchmarks.plan.kubernetes import KubernetesSettings
 from run_benchmarks.plan.records import CasePlan, Plan
@@ -42,6 +42,7 @@ async def standing_hosts(plan: Plan, run: str) -> AsyncIterator[tuple[Plan, Allo
 
     Raises:
         FlagPerfError: there will be none.
+        NotGivenBackError: on leaving.
     """
     allocator = open_allocator(plan, run)
     try:
@@ -49,12 +50,15 @@ async def standing_hosts(plan: Plan, run: str) -> AsyncIterator[tuple[Plan, Allo
             yield plan, allocator
             return
         await check_hosts(plan)
-        async with allocator.acquire(_largest(plan)) as allocation:
-            hosts = {host.name: host for host in allocation.hosts}
-            cases = tuple(replace(case, hosts=tuple(hosts)[: case.settings.nnodes]) for case in plan.cases)
-            plan = replace(plan, cases=cases, cluster=replace(plan.cluster, hosts=tuple(hosts)))
-            addresses = {name: host.address for name, host in hosts.items()}
-            yield plan, FixedHosts(plan.cluster, lambda name: hosts[name].transport, addresses)
+        with suppress(NotGivenBackError):  # `close` waits once more, and raises it then
+            async with allocator.acquire(_largest(plan)) as allocation:
+                hosts = {host.name: host for host in allocation.hosts}
+                cases = tuple(
+                    replace(case, hosts=tuple(hosts)[: case.settings.nnodes]) for case in plan.cases
+                )
+                plan = replace(plan, cases=cases, cluster=replace(plan.cluster, hosts=tuple(hosts)))
+                addresses = {name: host.address for name, host in hosts.items()}
+                yield plan, FixedHosts(plan.cluster, lambda name: hosts[name].transport, addresses)
     finally:
         # a job that the settings name is of the run that trains there, or is about to
         if not (plan.cluster.kubernetes and plan.cluster.kubernetes.job):

@@ -9,19 +9,21 @@ It needs no more than this: hosts in the order of their node ranks, and a transp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from run_benchmarks.hosts.granted import AllocationEnd, Tenure
 from run_benchmarks.plan.host_ranges import LONGEST_HOST
 from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.run_log import LOGGER
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 from utils.records import FailureClass
 from utils.text_files import shortened
 
+LONGEST_LIST = 1000  # characters of what is stuck
 SHOWN = 60  # characters of a name that is too long
 
 
@@ -78,6 +80,28 @@ class AllocationError(FlagPerfError):
         return error
 
 
+class NotGivenBackError(FlagPerfError):
+    """A scheduler was asked to end jobs, and does not confirm that it has.
+
+    stuck: job -> its pods or nodes, in words.
+    """
+
+    def __init__(self, stuck: Mapping[str, str], after_s: float, *, where: str, remedy: str) -> None:
+        listed = shortened("; ".join(stuck.values()), LONGEST_LIST)
+        message = f"still there {after_s:g} s after it was asked to end: {listed}"
+        super().__init__(message, where=where, remedy=remedy)
+        self.stuck = stuck
+
+
+@contextmanager
+def warn_of_stuck_jobs() -> Iterator[None]:
+    """Where hosts are not given back, only say so: their scheduler gives them to nobody, and there may be others."""
+    try:
+        yield
+    except NotGivenBackError as error:
+        LOGGER.warning(str(error))
+
+
 class Allocator(Protocol):
     """Where hosts come from. An allocation that is lost shows by its tenure, and as lost transports."""
 
@@ -96,10 +120,12 @@ class Allocator(Protocol):
         Where hosts are known only then, `case.hosts` has those that the round had before it was taken up, or none.
 
         Entering may take as long as a queue does, and may be cancelled. Leaving ends what was granted; units and
-        files of the round are gone by then, or their host is out of reach.
+        files of the round are gone by then, or their host is out of reach. What does not end in time is not waited for
+        by later rounds.
 
         Raises:
             AllocationError: there will be none.
+            NotGivenBackError: on leaving.
         """
         ...
 
@@ -115,5 +141,9 @@ class Allocator(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of the standing hosts. Idempotent."""
+        """Let go of the standing hosts, and of all that is left of what was granted. Idempotent.
+
+        Raises:
+            NotGivenBackError: something of it is still there after a while.
+        """
         ...

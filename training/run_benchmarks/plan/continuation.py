@@ -47,6 +47,10 @@ def check_continuation(
         remedy = "give the result folder of that run, its name or its ID, such as run20261120094218-d7e6a7"
         problems.add("command line", OPTION, given, message, remedy)
         return
+    if earlier.doubt:
+        message = f"{earlier.doubt.where}: {earlier.doubt.message}"
+        problems.add("command line", OPTION, given, message, earlier.doubt.remedy)
+        return
     if not run.checkpoint_path and any(map(can_save, cases)):
         message = f"the checkpoints lie in CHECKPOINT_PATH, which {conf.path} does not set"
         problems.add("command line", OPTION, given, message, f"add {_EXAMPLE} as in that run")

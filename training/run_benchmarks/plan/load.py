@@ -186,7 +186,7 @@ class _Planner:
         self._hide(self._secrets_of_cases(run, valid))
         check_handover(reader, of_vendors, valid if run.uses_images else (), self.training_dir)
         check_tool(reader, cluster, run, valid)
-        earlier = find_earlier(continue_from, run.log_path, valid)
+        earlier = find_earlier(continue_from, run.log_path, valid, self.training_dir)
         check_continuation(valid, run, earlier, reader.file, self.file_problems)
         self.file_problems.extend(tree_problems(self.training_dir, run.log_path))
         self._raise_if_wrong(settings, valid, reader.file)

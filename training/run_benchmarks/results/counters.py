@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 FROZEN_AFTER_MS = 5_000
 
 
-# What is set back so often while it is looked at counts something else.
-MOST_LEAPS = 3
+# What is set back more often, and in more than so many of its growths, counts something else.
+MOST_LEAPS, MOST_OF_GROWTHS = 3, 0.05
 
 
 class Growth(NamedTuple):
@@ -46,7 +46,7 @@ class Counter:
     """One device's counter. starts_ms, ends_ms, growths_mj: from update to update; NaN where that is not known.
 
     leaps, standstills: where it is no counter, each as from when to when (ms), and from which to which reading (mJ).
-    readings: how many there are.
+    readings: how many there are. has_grown: whether it showed more than one value.
     """
 
     starts_ms: Floats
@@ -55,27 +55,25 @@ class Counter:
     leaps: Floats
     standstills: Floats
     readings: int
-
-    @property
-    def has_never_grown(self) -> bool:
-        """Whether it was read and showed one value."""
-        return self.readings > 1 and not len(self.starts_ms)
+    has_grown: bool
 
     def over(self, window: Window, hole_ms: float) -> Growth:
         """What it grew by in the window.
 
-        It counts on through a hole. What is cut by the window's edge is divided by time, which a hole forbids.
+        It counts on through a hole. What is cut by the window's edge is divided by time, which a hole forbids. Where
+        it leaps just outside, the reading before or behind is a wrong one, and may lie inside.
         """
         first = int(np.searchsorted(self.ends_ms, window.start_ms, side="right"))
         last = int(np.searchsorted(self.starts_ms, window.end_ms, side="left"))
         starts, ends = self.starts_ms[first:last], self.ends_ms[first:last]
         inside = np.minimum(ends, window.end_ms) - np.maximum(starts, window.start_ms)
         lengths, growths = ends - starts, self.growths_mj[first:last]
-        counts = (lengths > 0) & ((inside == lengths) | (lengths <= hole_ms)) & ~np.isnan(growths)
+        is_known = ~np.isnan(growths)
+        counts = is_known & ((inside == lengths) | (lengths <= hole_ms))
         joules = growths[counts] / 1000 * inside[counts] / lengths[counts]
-        leaps, standstills = (_inside(each, window) for each in (self.leaps, self.standstills))
+        leaps, standstills = _around(self.leaps, window, hole_ms), _around(self.standstills, window, 0)
         faults = self._faults(leaps, standstills)
-        if len(leaps) > MOST_LEAPS:
+        if len(leaps) > max(MOST_LEAPS, MOST_OF_GROWTHS * is_known.sum()):
             return Growth(0.0, 0.0, faults)
         return Growth(float(joules.sum()), float(inside[counts].sum()), faults)
 
@@ -97,12 +95,14 @@ def counter_of(series: Series, most_w: float) -> Counter:
     column = np.asarray(series.columns.get(ENERGY, ()), dtype=float)
     is_read = column >= 0
     times, readings = np.asarray(series.times_ms, dtype=float)[: len(column)][is_read], column[is_read]
+    is_last = np.append(np.diff(times) > 0, True)[: len(times)]  # of those of one moment
+    times, readings = times[is_last], readings[is_last]
     range_mj = series.energy_range_mj
     kept = ~_misread(times, readings, range_mj, most_w)
     times, readings = times[kept], readings[kept]
     if not len(times):
         nothing, no_faults = np.empty(0), np.empty((0, 4))
-        return Counter(nothing, nothing, nothing, no_faults, no_faults, 0)
+        return Counter(nothing, nothing, nothing, no_faults, no_faults, 0, has_grown=False)
     return _judged(times, readings, range_mj, most_w)
 
 
@@ -130,6 +130,7 @@ def _judged(times: Floats, readings: Floats, range_mj: float | None, most_w: flo
         leaps=np.stack((times[leapt], times[leapt + 1], readings[leapt], readings[leapt + 1]), axis=1),
         standstills=np.stack(still, axis=1)[is_frozen],
         readings=len(times),
+        has_grown=bool((growths > 0).any()),
     )
 
 
@@ -162,5 +163,6 @@ def _misread(times: Floats, readings: Floats, range_mj: float | None, most_w: fl
     return is_misread
 
 
-def _inside(faults: Floats, window: Window) -> Floats:
-    return faults[(faults[:, 0] < window.end_ms) & (faults[:, 1] > window.start_ms)]
+def _around(faults: Floats, window: Window, around_ms: float) -> Floats:
+    """Those in the window, or so near to it."""
+    return faults[(faults[:, 0] < window.end_ms + around_ms) & (faults[:, 1] > window.start_ms - around_ms)]

@@ -25,6 +25,7 @@ NEARLY = 0.99
 
 COUNTER = "hardware energy counter"
 INTEGRATED = "power integrated by the trapezoid rule"
+NOT_NEAR = "no two readings of {} around the window are near enough to each other"
 
 if TYPE_CHECKING:
     from utils.telemetry.series import Series
@@ -58,11 +59,13 @@ def device_energies(
     telemetry: Telemetry, windows: Sequence[Window], source: str
 ) -> Mapping[str, DeviceEnergy]:
     """What each device of the source took in these windows together, which do not overlap."""
-    interval, most_w = interval_ms(telemetry, source), _most_w(telemetry, source)
+    interval, scope = interval_ms(telemetry, source), _scope(telemetry, source)
 
     def taken(series: Series) -> DeviceEnergy:
-        counter = counter_of(series, most_w)
-        return _together([_energy(series, counter, each, longest_ms(interval, each)) for each in windows])
+        counter = counter_of(series, PLAUSIBLE_W[scope][1])
+        # power of a package is made of its counter, and has all of its faults
+        power = None if scope is Scope.PACKAGE and counter.readings else series
+        return _together([_energy(power, counter, each, longest_ms(interval, each)) for each in windows])
 
     return {device: taken(series) for device, series in metered_series(telemetry, source).items()}
 
@@ -97,10 +100,10 @@ def counted_and_integrated(
     telemetry: Telemetry, window: Window, source: str
 ) -> list[tuple[DeviceEnergy, DeviceEnergy]]:
     """The energy of each device of the source, by its counter, where that has no faults, and by its power."""
-    hole, most_w = longest_ms(interval_ms(telemetry, source), window), _most_w(telemetry, source)
+    hole, scope = longest_ms(interval_ms(telemetry, source), window), _scope(telemetry, source)
 
     def by_counter(series: Series) -> DeviceEnergy:
-        counted = _counted(series, counter_of(series, most_w), window, hole)
+        counted = _counted(counter_of(series, PLAUSIBLE_W[scope][1]), window, hole)
         return replace(counted, value=None) if counted.reason else counted
 
     devices = metered_series(telemetry, source).values()
@@ -156,13 +159,16 @@ def _missing(telemetry: Telemetry, source: str, reason: str) -> Measurement:
     return Measurement(None, described(telemetry, source), 0.0, reason)
 
 
-def _energy(series: Series, counter: Counter, window: Window, hole_ms: float) -> DeviceEnergy:
-    """By the counter, where that covers as much of the window as power does, or nearly; if it has faults, more."""
-    by_counter = _counted(series, counter, window, hole_ms)
+def _energy(power: Series | None, counter: Counter, window: Window, hole_ms: float) -> DeviceEnergy:
+    """By the counter, where that covers as much of the window as power does, or nearly; if it has faults, more.
+
+    power: the device, where it tells power of its own.
+    """
+    by_counter = _counted(counter, window, hole_ms)
     has_faults = by_counter.value is not None and bool(by_counter.reason)
     if by_counter.covered_ms >= NEARLY * window.seconds * 1000 and not has_faults:
         return by_counter
-    integrated = _integral(series, window, hole_ms)
+    integrated = _integral(power, window, hole_ms) if power else DeviceEnergy(None)
     if not counter.readings:  # a device without a counter: nothing to explain
         return integrated
     least_ms = integrated.covered_ms if has_faults else NEARLY * integrated.covered_ms
@@ -173,13 +179,13 @@ def _energy(series: Series, counter: Counter, window: Window, hole_ms: float) ->
     return replace(integrated, reason=f"the energy counter was not used: {why}")
 
 
-def _counted(series: Series, counter: Counter, window: Window, hole_ms: float) -> DeviceEnergy:
+def _counted(counter: Counter, window: Window, hole_ms: float) -> DeviceEnergy:
     """Energy by the device's counter, in J; of one with faults what is left, and why that is not all."""
     growth = counter.over(window, hole_ms)
     if growth.covered_ms:
         return DeviceEnergy(growth.joules, growth.covered_ms, COUNTER, growth.faults)
-    still = "it stood still" if counter.has_never_grown else _why_empty(series, ENERGY)
-    return DeviceEnergy(None, reason=growth.faults or still)
+    why = "it stood still" if counter.readings > 1 and not counter.has_grown else NOT_NEAR.format(ENERGY)
+    return DeviceEnergy(None, reason=growth.faults or why)
 
 
 def _integral(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
@@ -190,17 +196,13 @@ def _integral(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
         joules += span.mean_inside * span.inside_ms / 1000
         covered += span.inside_ms
     if not covered:
-        return DeviceEnergy(None, reason=_why_empty(series, POWER))
+        return DeviceEnergy(None, reason=series.error or NOT_NEAR.format(POWER))
     return DeviceEnergy(joules, covered, INTEGRATED)
 
 
-def _why_empty(series: Series, name: str) -> str:
-    return series.error or f"no two readings of {name} around the window are near enough to each other"
-
-
-def _most_w(telemetry: Telemetry, source: str) -> float:
+def _scope(telemetry: Telemetry, source: str) -> Scope:
     info = telemetry.info(source)
-    return PLAUSIBLE_W[info.scope if info else Scope.MACHINE][1]
+    return info.scope if info and info.scope in PLAUSIBLE_W else Scope.MACHINE
 
 
 def _label(source: str, device: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.journal import is_held
-from run_benchmarks.names import JOURNAL, RUN_NAME, SUMMARY, is_run_folder
+from run_benchmarks.names import JOURNAL, RUN_NAME, RUN_UID, SUMMARY, is_run_folder, places_of
 from run_benchmarks.results.folder import open_folder
 from utils.errors import FlagPerfError
 
@@ -32,11 +32,9 @@ def find_run(given: str | None, log_path: Path) -> Path:
             return log_path
         raise FlagPerfError("there is no run here", where=str(log_path), remedy=_elsewhere())
     assert given is not None  # noqa: S101 - for mypy
-    match = RUN_NAME.fullmatch(given)
-    if match and match[1] in names and (match[0] == match[1] or has_uid(log_path / match[1], given)):
-        return log_path / match[1]
-    for path in (Path(given), log_path / given):
-        if path.is_dir():
+    for path in places_of(given, log_path):
+        is_named = not RUN_UID.fullmatch(given) or path.name == given
+        if path.is_dir() and (is_named or has_uid(path, given)):
             return path
     near = get_close_matches(given, names, n=MOST_NAMES, cutoff=0.6) or names[-MOST_NAMES:]
     remedy = (

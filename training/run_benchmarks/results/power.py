@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from run_benchmarks.results.clocks import Placement
 from run_benchmarks.results.energy import device_energies, energy_and_power, max_power
 from run_benchmarks.results.idle import idle_window
 from run_benchmarks.results.node_telemetry import Cut, energy_above_idle
@@ -102,19 +103,19 @@ def clock_doubt(window: Window, events: Sequence[Event]) -> str:
     return f"the wall clock says {window.seconds:.4g} s of training, the monotonic clock {trained:.4g} s"
 
 
-def node_power(name: str, telemetry: Telemetry, cut: Cut, moved_s: float = 0.0) -> NodePower | str:
-    """What the node's best source measured, or the reason why there is nothing.
-
-    moved_s: by how much the node's clock was set against that of the window.
-    """
+def node_power(name: str, telemetry: Telemetry, cut: Cut, placement: Placement) -> NodePower | str:
+    """What the node's best source measured, or the reason why there is nothing."""
     source = best_power_source(telemetry)
     info = telemetry.info(source) if source else None
     if source is None or info is None:
         return _why_none(telemetry)
     measured = _measured(telemetry, source, cut)
+    is_of_controller = source in telemetry.of_controller
+    moved_s = (placement.controllers if is_of_controller else placement.own).moved_s
     is_set = abs(moved_s) > CLOCK_SLACK_S + CLOCK_SLACK * cut.training.seconds
-    of_clock = f"its clock was set by {moved_s:+.3g} s while the round went on" if is_set else ""
-    doubt = "; ".join(filter(None, (telemetry.doubt, of_clock * (source not in telemetry.of_controller))))
+    whose = "the controller's" if is_of_controller else "its"
+    of_clock = f"{whose} clock moved by {moved_s:+.3g} s against rank 0's while the round went on"
+    doubt = "; ".join(filter(None, (telemetry.doubt, of_clock * is_set)))
     return NodePower(name, source, info.scope, described(telemetry, source), measured, doubt)
 
 
@@ -152,7 +153,8 @@ def _above_idle(energy: Measurement, power: Measurement, idle: Measurement) -> M
     if idle.coverage < LEAST_COVERAGE:
         return _nothing(f"no {IDLE}: only {100 * idle.coverage:.3g} % of its time was sampled")
     above = energy_above_idle(energy, power, idle.value)
-    return _nothing("avg_power is 0") if above is None else replace(energy, value=above)
+    doubt = "; ".join(dict.fromkeys(filter(None, (energy.doubt, idle.doubt))))
+    return _nothing("avg_power is 0") if above is None else replace(energy, value=above, doubt=doubt)
 
 
 def silent_accelerators(telemetry: Telemetry) -> str:

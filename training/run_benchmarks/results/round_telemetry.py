@@ -214,7 +214,7 @@ def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
     readings.end(telemetry)
     summary = node_telemetry(telemetry, readings.training, cut)
     compared = tuple(reconciliations(rank, telemetry, cut.training))
-    power = node_power(folder.name, telemetry, cut, placement.own.moved_s)
+    power = node_power(folder.name, telemetry, cut, placement)
     shared = [f"{folder.name}: {text}" for text in filter(None, [shared_power(telemetry)])]
     wrong = {each: (each.what, warning(each)) for each in compared if each.agrees is False}
     of_power = power.source if isinstance(power, NodePower) else ""

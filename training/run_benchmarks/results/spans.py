@@ -15,6 +15,8 @@ HOLE_INTERVALS = 2.5
 LEAST_HOLE_MS = 5_000
 # So late comes a reading where a tool takes its time, or by an interval: between two lies a window of an interval then.
 LATE_READING_MS = 1_000
+# An idle time of an interval is a little shorter where the first reading came late.
+NEARLY_AN_INTERVAL = 0.9
 # Shorter times without a reading are nothing: a busy host reads late.
 LEAST_GAP_MS = 3_000
 
@@ -26,7 +28,7 @@ def longest_ms(interval_ms: float, window: Window) -> float:
     an hour apart nobody can say which part of that hour's energy is that of a short training between them.
     """
     length_ms = window.seconds * 1000
-    late_ms = min(interval_ms, LATE_READING_MS) if length_ms >= interval_ms else 0.0
+    late_ms = min(interval_ms, LATE_READING_MS) if length_ms >= NEARLY_AN_INTERVAL * interval_ms else 0.0
     return min(max(LEAST_HOLE_MS, HOLE_INTERVALS * interval_ms), length_ms + late_ms)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import secrets
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from run_benchmarks.commands import place_options, run_command
@@ -31,7 +32,8 @@ each check is ok, a warning or an ERROR, with what to do about it;
 docs/doctor.md says what each of them wants
 
 exit codes: 0: no check forbids a run; 2: the configuration or the command line
-is wrong, and no host was asked; 3: a check forbids a run"""
+is wrong, and no host was asked; 3: a check forbids a run, or a scheduler did not
+take its hosts back"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,25 +57,36 @@ def run(arguments: argparse.Namespace) -> int:
     plan = _plan(arguments)
     if plan.run.machine.settings:
         complain(plan.run.machine.sentence())
-    findings = asyncio.run(_examine(plan, arguments))
+    findings, are_given_back = asyncio.run(_examine(plan, arguments))
     if arguments.json:
         put(json.dumps(plan.secrets.hide_in(as_dict(findings), names=False), indent=1))
     else:
         # first in what was found: of a text that is cut the rest of a secret would not be known any more
         put(plan.secrets.hide(text_of(plan.secrets.hide_in(findings))))
-    return ExitCode.SUCCESS if findings.is_healthy else ExitCode.UNHEALTHY
+    return ExitCode.SUCCESS if findings.is_healthy and are_given_back else ExitCode.UNHEALTHY
 
 
-async def _examine(plan: Plan, arguments: argparse.Namespace) -> Findings:
+async def _examine(plan: Plan, arguments: argparse.Namespace) -> tuple[Findings, bool]:
+    """What was found, and whether a scheduler took its hosts back; that it did not is said here."""
     from run_benchmarks.doctor.examine import examine
     from run_benchmarks.hosts import standing_hosts
+    from run_benchmarks.hosts.base import NotGivenBackError
     from run_benchmarks.plan.load import load_vendors
 
     # with cases, hosts under no vendor's name are those of the cases' vendors, whatever VENDOR says
     named = plan.cluster.groups or not plan.cases
     vendors = load_vendors(arguments.config, options.TRAINING_DIR) if named else {}
-    async with standing_hosts(plan, f"doctor-{secrets.token_hex(3)}") as (there, allocator):
-        return await examine(there, vendors, allocator)
+    held, are_given_back = AsyncExitStack(), True
+    there, allocator = await held.enter_async_context(standing_hosts(plan, f"doctor-{secrets.token_hex(3)}"))
+    try:
+        findings = await examine(there, vendors, allocator)
+    finally:
+        try:
+            await held.aclose()
+        except NotGivenBackError as error:
+            complain(plan.secrets.hide(f"the hosts could not be given back: {error}"))
+            are_given_back = False
+    return findings, are_given_back
 
 
 def _plan(arguments: argparse.Namespace) -> Plan:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from itertools import count
 
-from run_benchmarks.hosts.base import Allocation, AllocationError, Host
+from run_benchmarks.hosts.base import Allocation, AllocationError, Host, NotGivenBackError, warn_of_stuck_jobs
 from run_benchmarks.hosts.kubernetes.ends import PodTenure
 from run_benchmarks.hosts.kubernetes.manifests import ALIVE, KINDS, LABEL_JOB, Workers
 from run_benchmarks.hosts.kubernetes.pending import Pending
@@ -17,13 +18,17 @@ from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.stages.fan_out import on_all
 from run_benchmarks.transports.kubectl import KubectlTransport
-from run_benchmarks.transports.kubectl.client import Kubectl
+from run_benchmarks.transports.kubectl.client import WHERE, Kubectl
 from run_benchmarks.transports.kubectl.pods import Pod
 from utils.errors import FlagPerfError
 
 LET_GO_S = 5.0
 BEATS, TOUCH_S = 5, 30.0  # so often within the time after which a pod ends: some may fail
 DELETE_S = 45.0  # a pod has half a minute to end
+STUCK_REMEDY = (
+    "a pod goes once its node confirms its end, or is removed from the cluster: `kubectl describe node` of its node "
+    "says what is wrong there"
+)
 
 
 class KubernetesHosts:
@@ -46,8 +51,7 @@ class KubernetesHosts:
         self._kubectl = Kubectl(settings.namespace, settings.context)
         job, self._avoided = settings.job, set[str]()
         self._selector = f"{LABEL_JOB}={job}" if job else f"{LABEL_RUN}={run}"
-        by_name = [f"{kind}/{job}" for kind in KINDS]
-        self._all = by_name if job else [",".join(KINDS), f"--selector={self._selector}"]
+        self._stuck: dict[str, str] = {}  # jobs whose end was waited for in vain -> their pods
 
     def planned(self, case: CasePlan) -> tuple[Host, ...]:
         """None: Kubernetes names them."""
@@ -72,24 +76,61 @@ class KubernetesHosts:
             hosts = hosts_of(pods, job, self._kubectl)
             LOGGER.info(f"Kubernetes' job {job} runs on {', '.join(host.name for host in hosts)}")
             keeping = asyncio.create_task(_keep(hosts, self._settings.abandoned_after / BEATS))
-            yield Allocation(hosts, PodTenure(self._kubectl, job, self._selector, pods))
-        finally:
-            if keeping:
-                keeping.cancel()
-            if not self._settings.job:
-                await on_all(hosts, _let_go)
-                await self.close()
+            decisive = 1 if case.roles else None  # a search goes on without its other nodes
+            yield Allocation(hosts, PodTenure(self._kubectl, job, _of_job(job), pods, decisive))
+        except BaseException:
+            with suppress(FlagPerfError), warn_of_stuck_jobs():  # the first error is the one to be raised
+                await self._leave(hosts, keeping)
+            raise
+        await self._leave(hosts, keeping)
 
     async def close(self) -> None:
-        """Delete what was made for the run, and wait until it is gone. Idempotent."""
-        await self._kubectl.remove(*self._all, wait_s=DELETE_S)
+        """Delete what was made for the run, and wait until it is gone. Idempotent.
+
+        Raises:
+            NotGivenBackError: pods are still there after a while.
+        """
+        self._stuck.clear()
+        await self._give_back()
+
+    async def _leave(self, hosts: Sequence[Host], keeping: asyncio.Task[None] | None) -> None:
+        if keeping:
+            keeping.cancel()
+        if not self._settings.job:
+            await on_all(hosts, _let_go)
+            await self._give_back()
+
+    async def _give_back(self) -> None:
+        """As `close`, but it waits for no job twice: a node that never answers would cost every round that time."""
+        job = self._settings.job
+        selector = ",".join([self._selector, *(f"{LABEL_JOB}!={each}" for each in self._stuck)])
+        by_name = [f"{kind}/{job}" for kind in KINDS]
+        which = by_name if job else [",".join(KINDS), f"--selector={selector}"]
+        try:
+            await self._kubectl.remove(*which, wait_s=DELETE_S)
+        except FlagPerfError:
+            self._raise_if_stuck(await self._kubectl.pods(selector))
+            raise
+
+    def _raise_if_stuck(self, pods: Sequence[Pod]) -> None:
+        """Remember pods that are being deleted and do not go; NotGivenBackError where that is all that went wrong."""
+        if not pods or not all(pod.metadata.deletion_timestamp for pod in pods):
+            return
+        stuck = {pod.job: "" for pod in pods}
+        for job in stuck:
+            stuck[job] = ", ".join(f"pod {pod.name}{_place(pod)}" for pod in pods if pod.job == job)
+        self._stuck |= stuck
+        # where a pod asks for no devices, a further one would find room beside it
+        self._avoided.update(pod.spec.node_name for pod in pods if pod.spec.node_name)
+        raise NotGivenBackError(stuck, DELETE_S, where=WHERE, remedy=STUCK_REMEDY)
 
     async def _job_and_pods(self, case: CasePlan) -> tuple[str, tuple[Pod, ...]]:
         """A job, with its pods by their index, all of which run."""
-        count, limit_s = case.settings.nnodes, self._settings.pending_limit
+        nodes, limit_s = case.settings.nnodes, self._settings.pending_limit
         try:
             job = await self._job_for(case)
-            return job, await Pending(self._kubectl, job, self._selector, count, limit_s).ready()
+            stuck = tuple(self._stuck.values())
+            return job, await Pending(self._kubectl, job, _of_job(job), nodes, limit_s, stuck).ready()
         except AllocationError:
             raise
         except FlagPerfError as error:
@@ -102,12 +143,15 @@ class KubernetesHosts:
         if case.hosts:
             pods = await self._kubectl.pods(self._selector)
             if pods:
-                return pods[0].job
+                # the newest: of earlier rounds some may still be there
+                return max(pods, key=lambda pod: pod.metadata.creation_timestamp).job
             message = "there are no pods of this run any more"
             raise AllocationError(message, where="Kubernetes", remedy="begin the run anew")
         assert self._workers  # noqa: S101 - for mypy: none are needed to delete what there is
-        await self.close()  # what a controller that has died had asked for
-        name = f"flagperf-{self._run}-{secrets.token_hex(2)}"
+        with warn_of_stuck_jobs():
+            await self._give_back()  # what a controller that has died had asked for
+        names = (f"flagperf-{self._run}-{secrets.token_hex(2)}" for _ in count())
+        name = next(each for each in names if each not in self._stuck)
         await self._kubectl.apply(self._workers(case, name).manifests(self._avoided))
         return name
 
@@ -121,6 +165,15 @@ def hosts_of(pods: Sequence[Pod], job: str, kubectl: Kubectl) -> tuple[Host, ...
         Host(name, f"{job}-{pod.index}.{job}", KubectlTransport(name, pod.name, kubectl))
         for name, pod in zip(names, pods, strict=True)
     )
+
+
+def _of_job(job: str) -> str:
+    """What selects the pods of one job alone: of the run's some may be of earlier rounds."""
+    return f"{LABEL_JOB}={job}"
+
+
+def _place(pod: Pod) -> str:
+    return f" on {pod.spec.node_name}" if pod.spec.node_name else ""
 
 
 async def _let_go(host: Host) -> None:

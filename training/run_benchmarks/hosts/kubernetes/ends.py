@@ -60,10 +60,17 @@ def ended(job: str, end: PodEnd, node: str = "", events: Sequence[str] = ()) -> 
 
 
 class PodTenure:
-    """Of the pods of a job, all of which run."""
+    """Of the pods of a job, all of which run.
 
-    def __init__(self, kubectl: Kubectl, job: str, selector: str, pods: Sequence[Pod]) -> None:
+    Args:
+        decisive: so many of the first pods end it; the loss of another is seen by who waits for what runs there.
+    """
+
+    def __init__(
+        self, kubectl: Kubectl, job: str, selector: str, pods: Sequence[Pod], decisive: int | None = None
+    ) -> None:
         self._kubectl, self._job, self._selector = kubectl, job, selector
+        self._decisive = {pod.name for pod in pods[:decisive]}
         self._nodes = {pod.name: pod.spec.node_name or "" for pod in pods}
         self._started, self._state = min(pod.status.start_time for pod in pods), "Running"
 
@@ -95,6 +102,8 @@ class PodTenure:
         pods = {pod.name: pod for pod in await self._kubectl.pods(self._selector)}
         seen = {name: pods[name].end if name in pods else _deleted(name) for name in self._nodes}
         ends = [(name, end) for name, end in seen.items() if end]
+        if self._decisive.isdisjoint(name for name, _ in ends):
+            return None
         # where a pod is lost, its job deletes the others: what only says so says least
         return min(ends, key=lambda each: each[1].kind is FailureClass.ALLOCATION_CANCELLED, default=None)
 

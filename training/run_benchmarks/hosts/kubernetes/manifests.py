@@ -75,7 +75,8 @@ class Workers:
             "completions": count,
             "parallelism": count,
             "completionMode": "Indexed",
-            "backoffLimit": 0,
+            # at a pod more that is lost the job deletes all of them: a search goes on while it has nodes
+            "backoffLimit": count if self.case.roles else 0,
             "activeDeadlineSeconds": round(
                 self.settings.pending_limit + self.rounds * (self.case.deadline_s + RESERVE_S)
             ),

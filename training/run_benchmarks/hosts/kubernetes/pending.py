@@ -28,11 +28,14 @@ class Pending:
 
     Args:
         limit_s: so long they may be pending.
+        stuck: pods of earlier rounds that are still there, and so may be what keeps these waiting.
     """
 
-    def __init__(self, kubectl: Kubectl, job: str, selector: str, count: int, limit_s: float) -> None:
+    def __init__(
+        self, kubectl: Kubectl, job: str, selector: str, count: int, limit_s: float, stuck: Sequence[str] = ()
+    ) -> None:
         self._kubectl, self._job, self._selector = kubectl, job, selector
-        self._count, self._limit_s = count, limit_s
+        self._count, self._limit_s, self._stuck = count, limit_s, stuck
         self._begin = time.monotonic()
         self._pulling_failed_at: float | None = None
         self._said = ""
@@ -52,7 +55,12 @@ class Pending:
             why = await self._why(pods)
             self._say(pods, why)
             if time.monotonic() - self._begin > self._limit_s:
-                raise self._refused(f"still pending after {self._limit_s:g} s: {why}", self._remedy(why))
+                stuck = (
+                    f" (not given back by earlier rounds: {'; '.join(self._stuck)})" if self._stuck else ""
+                )
+                raise self._refused(
+                    f"still pending after {self._limit_s:g} s: {why}{stuck}", self._remedy(why)
+                )
             await asyncio.sleep(LOOK_S)
 
     async def _why(self, pods: Sequence[Pod]) -> str:

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from run_benchmarks.hosts.base import Allocation, AllocationError, Host
+from run_benchmarks.hosts.base import Allocation, AllocationError, Host, NotGivenBackError, warn_of_stuck_jobs
 from run_benchmarks.hosts.slurm.ends import ended
 from run_benchmarks.hosts.slurm.holder import beat_s, job_name, sbatch_argv, script
 from run_benchmarks.hosts.slurm.jobs import PENDING, RUNNING, Job, NoSuchNodesError, Slurm, SlurmError
@@ -46,6 +46,7 @@ class SlurmHosts:
         self._keeping: asyncio.Task[None] | None = None
         self._hosts: tuple[Host, ...] = ()
         self._avoided: list[str] = []  # the longest ago first
+        self._stuck: dict[str, str] = {}  # jobs whose end was waited for in vain -> their nodes
 
     def planned(self, case: CasePlan) -> tuple[Host, ...]:
         """None: Slurm names them."""
@@ -61,17 +62,19 @@ class SlurmHosts:
         try:
             job = await self._job_for(case)
         except BaseException:
-            with suppress(FlagPerfError):  # the first error is the one to be told
-                await self.close()
+            with suppress(FlagPerfError), warn_of_stuck_jobs():  # the first error is the one to be raised
+                await self._give_back()
             raise
         hosts = [host for host in self._hosts if host.name in case.hosts or not case.hosts]
         tenure = JobTenure(self._slurm, job, self._settings.save_before)
         try:
             yield Allocation(tuple(hosts[: case.settings.nnodes]), tenure)
         finally:
-            if not self._settings.hold:
-                await self.close()
-            await tenure.close()
+            try:
+                if not self._settings.hold:
+                    await self._give_back()
+            finally:
+                await tenure.close()
 
     @asynccontextmanager
     async def revisit(self, names: Sequence[str]) -> AsyncIterator[Sequence[Host]]:
@@ -85,14 +88,23 @@ class SlurmHosts:
         """Give the nodes back, and wait until Slurm has it so. What an earlier controller of the run has left goes too.
 
         Raises:
-            AllocationError: a job is still there after a while.
+            NotGivenBackError: a job is still there after a while.
         """
+        self._stuck.clear()
+        await self._give_back()
+
+    async def _give_back(self) -> None:
+        """As `close`, but it waits for no job twice: a node that never answers would cost every round that time."""
         self._job = None
         if self._keeping:
             self._keeping.cancel()
         await on_all(self._hosts, lambda host: host.transport.close())
         self._hosts = ()
-        await self._slurm.end(self._name)
+        try:
+            await self._slurm.end(self._name, but=self._stuck)
+        except NotGivenBackError as error:
+            self._stuck |= error.stuck
+            raise
 
     async def _job_for(self, case: CasePlan) -> Job:
         """A job that runs, on nodes for the case."""
@@ -101,7 +113,8 @@ class SlurmHosts:
         if job and not self._serves(job, case, nodes):
             if case.hosts:
                 raise AllocationError.by(ended(job.id, job, await self._slurm.accounting(job.id)))
-            await self.close()
+            with warn_of_stuck_jobs():
+                await self._give_back()
             job = None
         if case.hosts and job is None:
             message = "Slurm knows no job of this run any more: its nodes are gone"
@@ -141,7 +154,10 @@ class SlurmHosts:
         except asyncio.CancelledError:
             await asyncio.gather(asking, return_exceptions=True)
             raise
-        LOGGER.info(f"Slurm's job {job} asks for {counted(nodes, 'node')}")
+        stuck = (
+            f"; not given back by earlier rounds: {'; '.join(self._stuck.values())}" if self._stuck else ""
+        )
+        LOGGER.info(f"Slurm's job {job} asks for {counted(nodes, 'node')}{stuck}")
         return job
 
     async def _has_others(self, nodes: int) -> bool:

@@ -6,11 +6,11 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from run_benchmarks.hosts.base import AllocationError
+from run_benchmarks.hosts.base import AllocationError, NotGivenBackError
 from run_benchmarks.hosts.slurm.holder import RIGHTS
 from run_benchmarks.plan.slurm import nodes_in
 from run_benchmarks.transports.base import Completed, Transport
@@ -79,6 +79,10 @@ class Job:
             return None
 
 
+STUCK_REMEDY = (
+    "`squeue --me` shows what becomes of it; a node that does not end a job (its epilog or slurmd hangs, its power is "
+    "gone) is for the cluster's staff, `scontrol show node` says how it stands with it"
+)
 NO_SUCH_NODE = (
     "correct gres, constraint and the like in slurm(...): `sinfo --format='%P %D %f %G'` shows partitions, nodes, "
     "their features and gres"
@@ -144,20 +148,27 @@ class Slurm:
         """Cancel this user's jobs of a name; it is no error if there are none."""
         await self._checked(("scancel", self._user, f"--name={name}"))
 
-    async def end(self, name: str) -> None:
+    async def end(self, name: str, but: Collection[str] = ()) -> None:
         """Cancel this user's jobs of a name, and wait until Slurm has them ended; it is no error if there are none.
 
+        Args:
+            but: the IDs of jobs that are not waited for.
+
         Raises:
-            SlurmError: one is still there after GIVE_BACK_S.
+            NotGivenBackError: others are still there after GIVE_BACK_S.
         """
         await self.cancel(name)
         until = time.monotonic() + GIVE_BACK_S
-        argv = ("squeue", "--noheader", self._user, f"--name={name}", "--format=%A (%T)")
-        while left := (await self._checked(argv)).whole_stdout().splitlines():
+        while stuck := {job: text for job, text in (await self._left_of(name)).items() if job not in but}:
             if time.monotonic() > until:
-                message = f"job {', '.join(left)}: still there {GIVE_BACK_S:g} s after it was cancelled"
-                raise SlurmError(message, where="slurm", remedy="`squeue --me` shows what becomes of it")
+                raise NotGivenBackError(stuck, GIVE_BACK_S, where="slurm", remedy=STUCK_REMEDY)
             await asyncio.sleep(LOOK_S)
+
+    async def _left_of(self, name: str) -> dict[str, str]:
+        """This user's jobs of a name that are not over: ID -> what to call it, its state and nodes."""
+        argv = ("squeue", "--noheader", self._user, f"--name={name}", "--format=%A (%T) %N")
+        lines = (await self._checked(argv)).whole_stdout().splitlines()
+        return {line.partition(" ")[0]: f"job {line.strip()}" for line in lines}
 
     async def comment(self, job: str, text: str) -> None:
         """Write a job's comment."""

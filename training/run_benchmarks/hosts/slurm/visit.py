@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from run_benchmarks.hosts.base import Host
+from run_benchmarks.hosts.base import Host, warn_of_stuck_jobs
 from run_benchmarks.hosts.slurm.holder import HEAD, job_name, visit_argv
 from run_benchmarks.hosts.slurm.jobs import RUNNING, Job, Slurm, SlurmError
 from run_benchmarks.plan.slurm import SlurmSettings
@@ -50,7 +50,8 @@ async def visited(
     finally:
         await on_all([*values_of(hosts).values()], lambda host: host.transport.close())
         if nodes:
-            await slurm.end(name)
+            with warn_of_stuck_jobs():
+                await slurm.end(name)
 
 
 async def _job_on(slurm: Slurm, argv: Sequence[str], node: str) -> str:

@@ -82,6 +82,7 @@ class _Spec:
 @model(frozen=True, config=_CAMEL)
 class _Metadata:
     name: Name
+    creation_timestamp: Word = ""  # RFC 3339, UTC
     deletion_timestamp: Word | None = None
     annotations: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
