@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.regexes import uses_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,6 +37,7 @@ def too_slow_in(folder: Path, limit_s: float) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.timeout(3000)  # five minutes of the processor's time, of which a busy machine may give a fifth
 def test_no_expression_of_the_tree_is_slow() -> None:
     """A stranger's line of a megabyte would stop a command for hours, and with it all pages of `serve`."""
     assert too_slow_in(TRAINING, 30) == []
