@@ -77,6 +77,21 @@ async def nothing(allocation: Allocation) -> None:
     """The pods are there, and that is all."""
 
 
+def test_a_node_after_which_no_folder_can_be_named_is_an_error_of_its_round(
+    api: KubernetesApi, plan: Plan
+) -> None:
+    class LongNames(Processes):
+        def start(self, pod: dict[str, Any]) -> dict[str, Any]:
+            pod["spec"]["nodeName"] = "n" * 253
+            return super().start(pod)
+
+    api.kubelet = LongNames()
+    with pytest.raises(AllocationError, match="named after more than 200 bytes") as caught:
+        on_pods(plan, nothing)
+    assert "shorter name" in caught.value.remedy
+    assert not api.objects
+
+
 def test_a_case_gets_pods_by_rank_and_gives_them_back(api: KubernetesApi, plan: Plan, tmp_path: Path) -> None:
     async def look(allocation: Allocation) -> list[str]:
         assert api.of_kind("jobs") and api.of_kind("services") and len(api.of_kind("pods")) == 2
