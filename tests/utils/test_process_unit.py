@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from utils import process_unit
 
 TRAINING = Path(__file__).resolve().parents[2] / "training"
 PROGRAM = TRAINING / "utils" / "process_unit.py"
+PYTHON = sys.executable
 FOREVER = "while :; do sleep 0.1; done"
 SRUN = """#!{python}
 import signal, subprocess, sys  # FAKE: its tasks are its children, where Slurm's are those of a daemon
@@ -73,10 +75,14 @@ class Place:
 
     def remove(self, grace_s: float = 0.0) -> list[str]:
         """Remove the run's units."""
-        words = ("-", "remove", str(self.units), self.run, str(grace_s))
-        done = self._python(*words, stdin=PROGRAM.read_text())
+        done = self.removing(grace_s)
         assert done.returncode == 0, done.stderr
         return [name.removesuffix(f"-{self.run}") for name in done.stdout.split()]
+
+    def removing(self, grace_s: float) -> subprocess.CompletedProcess[str]:
+        """The same, however it ends."""
+        words = ("-", "remove", str(self.units), self.run, str(grace_s))
+        return self._python(*words, stdin=PROGRAM.read_text())
 
     def waiting(self, name: str) -> subprocess.Popen[str]:
         """`wait`, in the background."""
@@ -187,6 +193,51 @@ def test_folders_that_lie_very_deep_are_removed(place: Place) -> None:
         assert place.verb("wait", name).stdout == "0\n"
     assert sorted(place.remove()) == ["a", "b"]
     assert list(place.units.iterdir()) == []
+
+
+@pytest.fixture
+def ordinary(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """The place, of a user who may not pass over permissions."""
+    if os.geteuid() == 0:
+        if not shutil.which("setpriv"):
+            pytest.skip("there is no setpriv")
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+        drop = "exec setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all"
+        Path(sys.executable).write_text(f'#!/bin/sh\n{drop} {PYTHON} "$@"\n')
+        Path(sys.executable).chmod(0o755)
+    return place
+
+
+def test_folders_that_a_unit_has_closed_are_removed_and_what_it_links_to_stays(
+    ordinary: Place, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir(mode=0o500)
+    closed = 'cd "$0" && mkdir -p x/y && touch x/y/f && ln -s "$1" x/link && chmod 0 x/y && chmod 0 x'
+    ordinary.start("a", "sh", "-c", closed, str(ordinary.folder("a")), str(victim))
+    assert ordinary.verb("wait", "a").stdout == "0\n"
+    assert ordinary.remove() == ["a"]
+    assert list(ordinary.units.iterdir()) == []
+    assert victim.stat().st_mode & 0o777 == 0o500
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_what_cannot_be_removed_is_named_and_listed_again(place: Place) -> None:
+    for name in "ab":
+        place.start(name, "sh", "-c", 'mkdir "$0/x" && touch "$0/beside"', str(place.folder(name)))
+        assert place.verb("wait", name).stdout == "0\n"
+    mounted = place.folder("a") / "x"
+    subprocess.run(["mount", "--internal-only", "--types=tmpfs", "none", str(mounted)], check=True)
+    try:
+        (mounted / "f").touch()
+        done = place.removing(0.0)
+        assert done.returncode == 1 and f"see `ls -lR {place.units}`: {place.unit('a')}\n" in done.stderr
+        assert place.listed() == {"a": False}
+        assert (mounted / "f").is_file(), "what somebody has mounted there is not the unit's"
+        assert sorted(each.name for each in place.folder("a").iterdir()) == ["unit.json", "x"]
+    finally:
+        subprocess.run(["umount", str(mounted)], check=True)
+    assert place.remove() == ["a"] and place.listed() == {}
 
 
 def test_a_killed_supervisor_is_never_a_success(place: Place) -> None:

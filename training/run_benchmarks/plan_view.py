@@ -84,7 +84,8 @@ def _case(plan: Plan, case: CasePlan, rehearsed: RehearsedRound | None) -> Itera
     size = f"{counted(settings.nnodes, 'node')} x {counted(settings.nproc, 'process', 'processes')}"
     yield f"# {size}, {counted(settings.repeat, 'round')}, deadline {case.deadline_s:g} s"
     if plan.cluster.slurm and not plan.cluster.slurm.inside:
-        yield f"# asked of Slurm: {shlex.join(sbatch_argv(plan.cluster.slurm, job_name('RUN'), settings.nnodes))}"
+        asked = sbatch_argv(plan.cluster.slurm, job_name("RUN"), settings.nnodes, is_search=bool(case.roles))
+        yield f"# asked of Slurm: {shlex.join(asked)}"
     if plan.cluster.kubernetes:
         yield "# asked of Kubernetes: what `run.py kubernetes` prints"
     yield f"# parameters: {case.files.config_dir}/{case.files.config_file}"

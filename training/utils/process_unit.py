@@ -19,7 +19,6 @@ import json
 import os
 import re
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -34,10 +33,13 @@ MARK = re.compile(rb"FLAGPERF_\w+=")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # of a unit: a path that is made of it stays in its folder
 RUN_LABEL = "flagperf.run"
 REFUSED = 125  # as `docker run` exits where it starts nothing
-NOWHERE = "/proc/sys"  # nobody can put a unit there
 UNKNOWN_END = 137  # nobody saw how the main process ended: never taken for a success
 KILL_PATIENCE_S = 10.0
 PR_SET_CHILD_SUBREAPER = 36
+DELETE = (  # $0: a unit. What it has closed to us is opened; unit.json goes last, by which the unit is listed
+    '[ -d "$0" ] || exec rm -f "$0"; find "$0" -xdev -type d ! -perm -700 -exec chmod u+rwx {} \\;; '
+    'find "$0" -xdev -mindepth 1 ! -path "$0/unit.json" -delete && exec rm -rf "$0"'
+)
 
 
 class Process(NamedTuple):
@@ -62,15 +64,14 @@ def start(folder: Path, *words: str) -> None:
     about = {"name": folder.name, "labels": labels, "argv": argv, "host": os.uname().nodename}
     marks = {UNIT_MARK: folder.name, RUN_MARK: labels.get(RUN_LABEL, ""), SUPERVISOR_MARK: folder.name}
     try:
-        partial = folder / "unit.json.partial"
-        partial.write_text(json.dumps(about))
-        partial.replace(folder / "unit.json")  # in one step: whoever reads it reads all of it
+        (folder / "unit.json.partial").write_text(json.dumps(about))
+        (folder / "unit.json.partial").replace(folder / "unit.json")  # whoever reads it reads all of it
         (folder / "exit_code").write_text("    ")  # room for it: the disk may be full by then
         trouble = _supervised(folder, {**os.environ, **marks}, [words[0], *argv])
     except OSError as error:  # a full disk, say: a folder that no unit.json tells of would never be removed
         trouble = str(error)
     if trouble:
-        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run(["rm", "-rf", "--", str(folder)])
         _fail(trouble, REFUSED)
 
 
@@ -125,22 +126,22 @@ def list_units(units: Path, run: str | None = None) -> None:
     """Print this host's units: those with a folder, and those whose folder is gone but that still run."""
     _enter(units)
     table = _processes()
-    for name, labels in _labels_by_name(table).items():
-        if run is None or labels.get(RUN_LABEL) == run:
-            running = any(f"{UNIT_MARK}={name}" in process.marks for process in table)
-            print(json.dumps({"name": name, "labels": labels, "running": running}))
+    for name, labels in _labels_by_name(table, run).items():
+        running = any(f"{UNIT_MARK}={name}" in process.marks for process in table)
+        print(json.dumps({"name": name, "labels": labels, "running": running}))
 
 
 def remove(units: Path, run: str, grace_s: str) -> None:
     """End and remove the run's units on this host; print the names of those that were there."""
     _enter(units)
-    labels = _labels_by_name(_processes())
-    names = [name for name in labels if labels[name].get(RUN_LABEL) == run]
+    names = _labels_by_name(_processes(), run)
     _end(lambda: _tree(f"{RUN_MARK}={run}"), float(grace_s))
     for name in names:
         _end_supervisor(name)
-        subprocess.run(["rm", "-rf", "--", name])  # however deep: shutil.rmtree recurses
+        subprocess.run(["sh", "-c", DELETE, name])
         print(name)
+    if left := list(filter(os.path.lexists, names)):
+        _fail(f"could not be deleted as a whole, see `ls -lR {units}`: {', '.join(left)}", 1)
 
 
 def _enter(units: Path) -> None:
@@ -151,16 +152,15 @@ def _enter(units: Path) -> None:
             if os.fstat(handle).st_uid != os.geteuid() or os.fstat(handle).st_mode & open_to_others:
                 raise PermissionError("others may write there")
     except OSError as error:
-        os.chdir(NOWHERE)
+        os.chdir("/proc/sys")  # nobody can put a unit there
         if not isinstance(error, FileNotFoundError):
             print(f"left alone, for it is no folder of ours: {str(units)!r}: {error}", file=sys.stderr)
 
 
 def _tree(mark: str) -> list[int]:
-    """Processes with the mark and their descendants; a supervisor, whose parent is none of them, ends later."""
+    """Processes with the mark and all their descendants; a supervisor that is none of these ends later."""
     table = _processes()
     tree = {process.pid for process in table if mark in process.marks}
-    # one may have wiped its environment
     while children := {process.pid for process in table if process.parent in tree} - tree:
         tree |= children
     claim = {each.pid for each in table if any(mark.startswith(SUPERVISOR_MARK) for mark in each.marks)}
@@ -190,8 +190,8 @@ def _supervisors(name: str) -> list[int]:
     return [process.pid for process in _processes() if f"{SUPERVISOR_MARK}={name}" in process.marks]
 
 
-def _labels_by_name(table: Iterable[Process]) -> dict[str, dict[str, str]]:
-    """Name -> labels of this host's units. Their folder, which we are in, may be shared by hosts (NFS)."""
+def _labels_by_name(table: Iterable[Process], run: str | None) -> dict[str, dict[str, str]]:
+    """Name -> labels of this host's units, of a run or all. Their folder, which we are in, hosts may share (NFS)."""
     labels: dict[str, dict[str, str]] = {}
     for file in sorted(Path().glob("*/unit.json")):
         try:
@@ -208,7 +208,7 @@ def _labels_by_name(table: Iterable[Process]) -> dict[str, dict[str, str]]:
         values = dict(mark.split("=", 1) for mark in process.marks)
         if NAME.fullmatch(values.get(UNIT_MARK, "")):
             labels.setdefault(values[UNIT_MARK], {RUN_LABEL: values.get(RUN_MARK, "")})
-    return labels
+    return {name: each for name, each in labels.items() if run in (None, each.get(RUN_LABEL))}
 
 
 def _end(find: Callable[[], list[int]], grace_s: float) -> None:

@@ -16,6 +16,7 @@ from run_benchmarks.conformance.substitutes import Listing, chosen_listing, lay_
 from run_benchmarks.plan.vendor_record import Vendor
 from tests.warm_python import Warm
 from utils.config_files import load_constants
+from utils.errors import FlagPerfError
 
 VENDOR = """\
 DEVICE_TYPE = "acme"
@@ -164,3 +165,14 @@ def test_the_stand_in_computes_what_training_loops_ask_of_a_device(
     command = [warm_pytorch.of(sys.executable, str(packages)), "-u", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.splitlines() == ["acme:0 [3.0]", "acme:0 [3.0]"], done.stderr
+
+
+def test_a_module_may_print_what_is_no_text(sandbox: Sandbox) -> None:
+    (sandbox.training / "talks.py").write_text(r"import sys; sys.stderr.buffer.write(b'\xbe\xaf')")
+    assert sandbox.run_module("talks", limit_s=60).stderr == "\ufffd\ufffd"
+
+
+def test_a_module_that_prints_without_end_is_ended(sandbox: Sandbox) -> None:
+    (sandbox.training / "talks.py").write_text("while True: print('x' * 9999)")
+    with pytest.raises(FlagPerfError, match="talks printed more than"):
+        sandbox.run_module("talks", limit_s=60)

@@ -77,6 +77,21 @@ async def nothing(allocation: Allocation) -> None:
     """The pods are there, and that is all."""
 
 
+def test_a_node_after_which_no_folder_can_be_named_is_an_error_of_its_round(
+    api: KubernetesApi, plan: Plan
+) -> None:
+    class LongNames(Processes):
+        def start(self, pod: dict[str, Any]) -> dict[str, Any]:
+            pod["spec"]["nodeName"] = "n" * 253
+            return super().start(pod)
+
+    api.kubelet = LongNames()
+    with pytest.raises(AllocationError, match="named after more than 200 bytes") as caught:
+        on_pods(plan, nothing)
+    assert "shorter name" in caught.value.remedy
+    assert not api.objects
+
+
 def test_a_case_gets_pods_by_rank_and_gives_them_back(api: KubernetesApi, plan: Plan, tmp_path: Path) -> None:
     async def look(allocation: Allocation) -> list[str]:
         assert api.of_kind("jobs") and api.of_kind("services") and len(api.of_kind("pods")) == 2
@@ -289,6 +304,7 @@ def test_a_node_that_failed_gets_pods_only_where_no_other_takes_them(api: Kubern
 def test_what_a_run_has_left_is_found_and_removed(api: KubernetesApi, plan: Plan) -> None:
     async def scenario() -> None:
         async with open_allocator(plan, UID).acquire(plan.cases[0]):
+            api.of_kind("pods")[0]["status"]["reason"] = "of its kubelet's own" * 100
             left = (await survey(plan.cluster, plan.run)).of_run(UID)["Kubernetes"]
             assert left.running and len(left.units) == 2
             removed = (await remove_run(plan.cluster, plan.run, UID))["Kubernetes"]

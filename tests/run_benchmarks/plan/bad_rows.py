@@ -77,6 +77,8 @@ CLUSTER_ROWS = [
         "SPARE_HOSTS['other']", "'other'", "HOSTS has acme"),
     cluster("spare with a port", 'HOSTS = ["n1"]\nSPARE_HOSTS = ["n2:22"]\n', "cluster_conf.py:2", "SPARE_HOSTS[0]",
         "'n2:22'", "SSH_PORT"),
+    cluster("a name that no folder can have", f'HOSTS = ["{"n" * 201}"]\n', "cluster_conf.py:1", "HOSTS[0]",
+        "'nnn", "a short alias"),
     cluster("user@host", 'HOSTS = ["alice@node1"]\n', "cluster_conf.py:1", "HOSTS[0]", "'alice@node1'",
         "SSH_USER"),
     cluster("host:port", 'HOSTS = ["node1:2222"]\n', "cluster_conf.py:1", "HOSTS[0]", "'node1:2222'",

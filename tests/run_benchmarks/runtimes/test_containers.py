@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.plan.handover import PROXIES
-from run_benchmarks.runtimes import open_runtime
+from run_benchmarks.runtimes import open_runtime, submounts
 from run_benchmarks.runtimes.base import Mount, Unit
 from run_benchmarks.runtimes.engine import Engine, Podman, engine_of, mount_targets
 from run_benchmarks.runtimes.submounts import with_submounts
 from run_benchmarks.transports.base import CommandError, Completed, Transport
+from run_benchmarks.transports.local import LocalTransport
 from tests.fakes.transports import AnsweringHost
 from tests.lab import tiny_image
 from tests.run_benchmarks.conftest import LogLines
@@ -286,6 +287,32 @@ def test_what_fuse_keeps_from_root_is_refused_by_name() -> None:
     with pytest.raises(FlagPerfError, match=r"/data/theirs \(user ID 1001\)") as caught:
         asyncio.run(with_submounts(host, DOCKER, [Mount("/data", "/in")]))
     assert "allow_other" in caught.value.remedy
+
+
+def lines_of_mounts(count: int) -> str:
+    return "".join(f"{30 + number} 22 0:9 / /data/{number} rw - tmpfs none rw\n" for number in range(count))
+
+
+def test_more_mounts_than_a_container_can_be_given_are_refused() -> None:
+    """FAKE: the host's mounts. What it says of other folders counts for nothing."""
+    others = lines_of_mounts(submounts.MOST_BELOW + 1).replace("/data/", "/other/")
+    host = AnsweringHost(
+        {"mountinfo": (0, f"/data\0{others}{lines_of_mounts(9)}", ""), DOCKER.IS_ROOTS: (0, "", "")}
+    )
+    assert len(asyncio.run(with_submounts(host, DOCKER, [Mount("/data", "/in")]))) == 1 + 9
+    host.answers["mountinfo"] = (0, f"/data\0{lines_of_mounts(submounts.MOST_BELOW + 1)}", "")
+    with pytest.raises(FlagPerfError, match="below /data lie more than") as caught:
+        asyncio.run(with_submounts(host, DOCKER, [Mount("/data", "/in")]))
+    assert caught.value.where == "node1" and "findmnt" in caught.value.remedy
+
+
+def test_of_a_host_that_prints_mounts_without_end_no_more_is_held_than_a_list_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    endless = "head -c 5000000 /dev/zero | tr '\\0' x"
+    monkeypatch.setattr(submounts, "LIST", endless)
+    with pytest.raises(FlagPerfError, match=f"more than the {submounts.LONGEST_LISTING} characters"):
+        asyncio.run(with_submounts(LocalTransport("node1"), DOCKER, [Mount("/data", "/in")]))
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from run_benchmarks.runtimes.image_file import ImageFileRuntime
 from run_benchmarks.transports.base import CommandError, Transport
 from run_benchmarks.transports.local import LocalTransport
 from tests.fakes import apptainer, srun
+from tests.fakes.transports import AnsweringHost
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
 from tests.run_benchmarks.runtimes.conftest import (
     TRAINING,
@@ -360,6 +361,17 @@ def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     image.parent.mkdir(parents=True)
     image.touch()
     yield from removed_afterwards(Bench(runtime, f"test-{uuid.uuid4().hex[:12]}", tmp_path))
+
+
+def test_a_node_that_says_nothing_of_pyxis_has_none(tmp_path: Path) -> None:
+    """FAKE: the node."""
+    runtime, node = (
+        open_runtime(settings(tmp_path, runtime="pyxis")),
+        AnsweringHost({"srun --help": (0, "", "")}),
+    )
+    with pytest.raises(CommandError) as caught:
+        asyncio.run(runtime.version(node))
+    assert "with Pyxis" in caught.value.remedy
 
 
 def test_a_unit_is_a_step_of_its_job_on_its_node(steps: Bench, tmp_path: Path) -> None:

@@ -65,7 +65,9 @@ def test_a_tool_speaks_the_c_locale_and_reads_no_input(
         ("echo 0", "is not understood"),
         ("true", "lists no device"),
         ("sleep 60", "did not end within 0.5 s"),
-        ("head -c 5000000 /dev/zero", "printed 5000000 characters"),
+        ("yes", "printed more than 4194304 bytes"),
+        ("yes >&2", "printed more than 4194304 bytes"),
+        ("exec >&- 2>&-; exec sleep 60", "did not end within 0.5 s"),
     ],
 )
 def test_what_is_wrong_is_named(

@@ -22,6 +22,7 @@ from run_benchmarks.plan.source_code import text_of
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.telemetry_file import read_telemetry
+from utils.bounded_run import TooMuchOutputError, run_bounded
 from utils.config_files import config_name
 from utils.errors import FlagPerfError
 from utils.events import Event, read_events
@@ -41,6 +42,7 @@ END_S = 15.0  # before its limit, so that a round that is late ends in order, wi
 LEAVE_S = 30.0  # for run.py to end what it started once it is told to
 TIMED_OUT = (124, 137)  # of timeout(1): it ended the command, or killed it
 MOST_SHOWN = 6  # lines
+MOST_PRINTED = 2**24  # bytes, of a module: a vendor's library may warn of a thing in every call
 _OF_TRACEBACK = re.compile(r'File "([^"]*)", line (\d+)')
 EXTERN = "/extern/"
 
@@ -118,17 +120,20 @@ class Sandbox:
         """A module of the copy, by the Python that has the framework.
 
         Raises:
-            FlagPerfError: it is late.
+            FlagPerfError: it is late, or prints too much.
         """
         argv = [str(self.python), "-m", module, *words]
         environment = {**self.environment, "PYTHONPATH": str(self.training)}
         try:
-            return subprocess.run(argv, cwd=self.training, env=environment, stdin=subprocess.DEVNULL,
-                                  capture_output=True, text=True, timeout=limit_s)  # fmt: skip
+            return run_bounded(
+                argv, timeout_s=limit_s, most=MOST_PRINTED, cwd=str(self.training), env=environment
+            )
         except subprocess.TimeoutExpired as error:
-            raise FlagPerfError(
-                f"{module} did not end within {limit_s:g} s", where=shlex.join(argv)
-            ) from error
+            message = f"{module} did not end within {limit_s:g} s"
+            raise FlagPerfError(message, where=shlex.join(argv)) from error
+        except TooMuchOutputError as error:
+            message = f"{module} printed more than {MOST_PRINTED} bytes, and was killed"
+            raise FlagPerfError(message, where=shlex.join(argv)) from error
 
     def run(self, key: str, data: Path, limit_s: float, *options: str) -> Done:
         """One round of the case `key`, by run.py itself.

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from run_benchmarks.hosts.granted import AllocationEnd, Tenure
+from run_benchmarks.plan.host_ranges import LONGEST_HOST
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.transports.base import Transport
@@ -23,6 +24,7 @@ from utils.records import FailureClass
 from utils.text_files import shortened
 
 LONGEST_LIST = 1000  # characters of what is stuck
+SHOWN = 60  # characters of a name that is too long
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,22 @@ class Host:
 
     name: as the user or the scheduler calls it: in logs, folders and results. No two of a run share one.
     address: by which the other hosts of its allocation reach it.
+
+    Raises:
+        AllocationError: no folder can have its name.
     """
 
     name: str
     address: str
     transport: Transport
+
+    def __post_init__(self) -> None:
+        if len(self.name.encode()) > LONGEST_HOST:
+            message = (
+                f"{shortened(self.name, SHOWN)}: no file can be named after more than {LONGEST_HOST} bytes"
+            )
+            remedy = "let the scheduler leave that node out, or give it a shorter name"
+            raise AllocationError(message, where="", remedy=remedy)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 MOST_HOSTS = 10_000  # of one entry: more is a slip of the pen
+# Bytes of a name: with what files are named after it, their partial copies included, none comes to the 255 bytes that
+# file systems allow.
+LONGEST_HOST = 200
 MOST_DIGITS = 5
 FEWEST_FOLDED = 3  # two names are shorter, and easier to copy
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictB
 
 from run_benchmarks.plan.command_words import check_command, check_numbers, check_options
 from run_benchmarks.plan.energy_factors import check_price
-from run_benchmarks.plan.host_ranges import expand
+from run_benchmarks.plan.host_ranges import LONGEST_HOST, expand
 from run_benchmarks.plan.problems import UnfitError
 
 
@@ -158,7 +158,10 @@ def _entry(entry: str) -> str:
         raise UnfitError(str(error), 'write ranges as in "node[001-512]" or "10.1.2.[3-6,9]"') from None
     for host in hosts:
         try:
-            host_name(host)
+            if len(host_name(host)) > LONGEST_HOST:
+                raise UnfitError(
+                    f"has more than {LONGEST_HOST} characters", "write its address, or a short alias"
+                )
         except UnfitError as error:
             message = error.message if host == entry else f"stands for {host!r}, which {error.message}"
             raise UnfitError(message, error.remedy) from None

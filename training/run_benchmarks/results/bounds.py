@@ -12,6 +12,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from run_benchmarks.plan.host_ranges import LONGEST_HOST
 from run_benchmarks.reading import parsed
 from run_benchmarks.results.folder import RoundKey, RunFolder
 from run_benchmarks.results.round_result import MOST_HOSTS, RoundResult
@@ -22,7 +23,6 @@ MOST_RESULTS = 10_000
 MOST_FIGURES = 2_000  # by name, of all rounds of a case together
 MOST_CHECKS = 100  # by name, of all hosts together
 LONGEST_CHECK = 100  # characters of its name
-LONGEST_HOST = 253  # characters, as DNS has it
 _Host = Annotated[str, Field(max_length=LONGEST_HOST)]
 _Checks = Annotated[
     dict[_Host, Annotated[list[Check], Field(max_length=MOST_CHECKS)]], Field(max_length=MOST_HOSTS)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from run_benchmarks.names import FOLLOWED_EVENTS, JOURNAL, ROUND_FOLDER, is_run_folder
+from run_benchmarks.plan.host_ranges import LONGEST_HOST
 from run_benchmarks.reading import Allowance, parsed, read_object
 from run_benchmarks.results.defined import defined
 from run_benchmarks.results.journal_entries import read_journal
@@ -256,7 +257,8 @@ def _of_one_folder(record: R, where: object) -> R:
     """The record, whose names are those of folders, and lead to no other one."""
     if record.case in (".", "..") or any({"/", "\0"} & {*name} for name in (record.case, *record.hosts)):
         raise FlagPerfError("a case or host in it has a name that leads elsewhere", where=str(where))
-    if max(map(len, (record.case, *record.hosts))) > LONGEST_NAME:
+    longest = max((len(host.encode(errors="replace")) for host in record.hosts), default=0)
+    if len(record.case) > LONGEST_NAME or longest > LONGEST_HOST:
         raise FlagPerfError("a case or host in it has a name longer than a folder's", where=str(where))
     return record
 

@@ -59,7 +59,7 @@ class PyxisRuntime(ImageFileRuntime):
 
     async def _tool_version(self, transport: Transport) -> str:
         said = await self._in_time(transport, ("sh", "-c", HAS_PYXIS))
-        if not said.ok:
+        if not (said.ok and said.stdout.strip()):
             remedy = (
                 f"{transport.host} must be a node of a Slurm job (HOSTS = slurm(...) in cluster_conf.py), with Pyxis: "
                 "`srun --help` there shows --container-env"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from operator import itemgetter
 
 from run_benchmarks.runtimes.base import Mount
 from run_benchmarks.runtimes.engine import Engine
-from run_benchmarks.transports.base import WHOLE_BYTES, Transport, checked
+from run_benchmarks.transports.base import Transport, checked
 from utils.errors import FlagPerfError
 
 # Each folder as the kernel calls it, ended by a NUL, and the host's mounts (proc_pid_mountinfo(5)).
@@ -19,6 +20,8 @@ LIST = r'for path; do printf "%s\0" "$(readlink -f -- "$path")"; done; exec cat 
 REACH = 'for path; do if stat -- "$path" >/dev/null 2>&1; then echo yes; else echo no; fi; done'
 IS_ROOT = '[ "$(id -u)" = 0 ]'
 LISTING_S = 60.0
+LONGEST_LISTING = 2**22  # bytes: a node of Kubernetes with hundreds of pods has half of it
+MOST_BELOW = 2000  # mounts; more would not fit into a command line
 OCTAL = re.compile(r"\\([0-7]{3})")  # as the kernel writes a blank in a path
 MOUNT_POINT = 4  # the field of a line
 LONGEST_PATH = 2**12  # as Linux has it
@@ -46,15 +49,12 @@ async def with_submounts(
 
     Raises:
         CommandError: the host does not say what is mounted.
-        FlagPerfError: something of it could be written to from a container all the same.
+        FlagPerfError: something of it could be written to from a container all the same, or it is too much.
     """
     closed = [mount for mount in mounts if mount.read_only]
     if not closed:
         return tuple(mounts)
-    words = ("sh", "-c", LIST, "sh", *(mount.host for mount in closed))
-    listed = await checked(transport, words, timeout=LISTING_S, held=WHOLE_BYTES)
-    *folders, mountinfo = listed.whole_stdout().split("\0")
-    seen = [mount for mount in _not_hidden(list(_mounts_in(mountinfo))) if _is_below(mount.point, folders)]
+    folders, seen = await _listed(transport, closed)
     points = sorted({mount.point for mount in await _reached(transport, engine, seen)})
     below = {
         inner.inside: inner
@@ -63,6 +63,20 @@ async def with_submounts(
     }
     free = below.keys() - {mount.inside for mount in mounts} - set(taken)
     return (*mounts, *(below[inside] for inside in sorted(free)))
+
+
+async def _listed(transport: Transport, closed: Sequence[Mount]) -> tuple[list[str], list[HostMount]]:
+    """Each of the folders as the kernel calls it, see `_is_below`, and the mounts below them."""
+    words = ("sh", "-c", LIST, "sh", *(mount.host for mount in closed))
+    listed = await checked(transport, words, timeout=LISTING_S, held=LONGEST_LISTING)
+    *paths, mountinfo = listed.whole_stdout().split("\0", len(closed))
+    folders = [_with_slash(path) if path else "" for path in paths]
+    try:  # in a thread: a host may print anything
+        return folders, await asyncio.to_thread(_seen_below, folders, mountinfo)
+    except ValueError as error:
+        shown = ", ".join(mount.host for mount in closed)
+        remedy = "see there what is mounted (`findmnt`), and name a folder that holds less"
+        raise FlagPerfError(f"below {shown} {error}", where=transport.host, remedy=remedy) from None
 
 
 async def _reached(
@@ -100,14 +114,35 @@ def _check_owners(host: str, mounts: Sequence[HostMount]) -> None:
 def _below(mount: Mount, folder: str, points: Sequence[str]) -> Iterator[Mount]:
     for point in points:
         if _is_below(point, [folder]):
-            yield Mount(point, str(mount.inside / PurePosixPath(point).relative_to(folder)))
+            yield Mount(point, f"{_with_slash(mount.inside)}{point[len(folder) :]}")
+
+
+def _with_slash(path: str) -> str:
+    """With one at its end: paths as the kernel writes them are compared as texts, for a thousand hosts have many."""
+    return f"{path.rstrip('/')}/"
 
 
 def _is_below(point: str, folders: Sequence[str]) -> bool:
-    """Of paths as the kernel writes them, which are compared as texts: a thousand hosts have many."""
-    return any(
-        folder and point != folder and point.startswith(f"{folder.rstrip('/')}/") for folder in folders
-    )
+    """`folders`: with a slash at their ends, or empty for one that is not there."""
+    return any(folder and point.startswith(folder) and point != folder for folder in folders)
+
+
+def _seen_below(folders: Sequence[str], mountinfo: str) -> list[HostMount]:
+    """The mounts below the folders that can be seen.
+
+    Raises:
+        ValueError: they are too many.
+    """
+    near: list[HostMount] = []  # with those in which the folders lie: one of them may hide another
+    below = 0
+    for mount in _mounts_in(mountinfo):
+        is_below, own = _is_below(mount.point, folders), _with_slash(mount.point)
+        if is_below or any(folder.startswith(own) for folder in folders):
+            near.append(mount)
+            below += is_below
+        if below > MOST_BELOW:
+            raise ValueError(f"lie more than the {MOST_BELOW} mounts that a container can be given")
+    return [mount for mount in _not_hidden(near) if _is_below(mount.point, folders)]
 
 
 def _not_hidden(mounts: Sequence[HostMount]) -> Iterator[HostMount]:
@@ -115,27 +150,27 @@ def _not_hidden(mounts: Sequence[HostMount]) -> Iterator[HostMount]:
 
     A mount that came first to a folder is the parent of what is mounted below it; one that came later is not.
     """
-    beside = {(mount.parent, mount.point) for mount in mounts}
-    children = defaultdict(set)
+    children = defaultdict(list)
     for mount in mounts:
-        children[mount.parent].add(mount.number)
-    hidden = {
-        mount.number for mount in mounts if any((mount.parent, path) in beside for path in _above(mount))
-    }
-    waiting = list(hidden)
+        children[mount.parent].append(mount)
+    waiting = [mount for beside in children.values() for mount in _covered(beside)]
+    hidden = set()
     while waiting:
-        new = children[waiting.pop()] - hidden
-        hidden |= new
-        waiting += new
+        number = waiting.pop().number
+        if number not in hidden:
+            hidden.add(number)
+            waiting += children[number]
     return (mount for mount in mounts if mount.number not in hidden)
 
 
-def _above(mount: HostMount) -> Iterator[str]:
-    """The folders above it, the nearest first; `/` is below none."""
-    above = mount.point.rstrip("/")
-    while above:
-        above = above.rpartition("/")[0]
-        yield above or "/"
+def _covered(beside: Iterable[HostMount]) -> Iterator[HostMount]:
+    """Of mounts on one parent those that lie below another: in this order, they follow on that one."""
+    above = ""
+    for path, mount in sorted(((_with_slash(mount.point), mount) for mount in beside), key=itemgetter(0)):
+        if above and path.startswith(above) and path != above:
+            yield mount
+        else:
+            above = path
 
 
 def _mounts_in(mountinfo: str) -> Iterator[HostMount]:

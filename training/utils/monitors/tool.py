@@ -12,13 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from utils.bounded_run import TooMuchOutputError, run_bounded
 from utils.errors import FlagPerfError, raised
 from utils.telemetry.records import Sample
 
 TIMEOUT_S = 20.0
-LONGEST_OUTPUT = (
-    2**22
-)  # characters: sixty-four devices in a tool's most talkative form have some hundred thousand
+LONGEST_OUTPUT = 2**22  # bytes: sixty-four devices in a tool's most talkative form have some hundred thousand
 MOST_SHOWN = 200
 IN_CONTAINER = "see that the container gets it (CONTAINER_OPTIONS), or that the host has it on its PATH"
 NO_VARIABLES: Mapping[str, str] = {}
@@ -89,31 +88,23 @@ def run_tool(
         variables: of its environment, beside our own; remedy: for who does not have it.
 
     Raises:
-        FlagPerfError: it is not there, does not end in time, or ends with an error.
+        FlagPerfError: it is not there, does not end in time, prints too much, or ends with an error.
     """
     environment = {**os.environ, **variables, "LC_ALL": "C", "LANG": "C", "COLUMNS": "500"}
     try:
-        done = subprocess.run(
-            list(argv),
-            cwd="/",
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout_s,
-        )
+        done = run_bounded(argv, timeout_s=timeout_s, most=LONGEST_OUTPUT, cwd="/", env=environment)
     except FileNotFoundError as error:
         raise FlagPerfError(f"there is no {argv[0]}", remedy=remedy) from error
     except subprocess.TimeoutExpired as error:
         raise FlagPerfError(f"{argv[0]} did not end within {timeout_s:g} s") from error
     except OSError as error:
         raise FlagPerfError(f"{argv[0]} cannot be started: {error.strerror}") from error
-    output = done.stdout.decode("utf-8", "replace")
+    except TooMuchOutputError as error:
+        raise FlagPerfError(f"{argv[0]} printed more than {LONGEST_OUTPUT} bytes, and was killed") from error
     if done.returncode:
-        words = done.stderr.decode("utf-8", "replace").strip() or output.strip() or "it says nothing"
+        words = done.stderr.strip() or done.stdout.strip() or "it says nothing"
         raise FlagPerfError(f"{argv[0]} ended with {done.returncode}: {words[-MOST_SHOWN:]}")
-    if len(output) > LONGEST_OUTPUT:
-        raise FlagPerfError(f"{argv[0]} printed {len(output)} characters")
-    return output
+    return done.stdout
 
 
 def number_of(text: str) -> float | None:

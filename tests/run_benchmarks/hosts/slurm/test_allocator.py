@@ -385,3 +385,25 @@ def test_of_jobs_with_odd_names_none_hides_the_others_or_is_taken_for_one(slurm:
         assert asyncio.run(Jobs().names("flagperf-")) == {}
     finally:
         slurm.run("scancel", *map(str, jobs))
+
+
+def test_a_search_goes_on_without_a_node_that_fails(slurm: Slurm, tmp_path: Path) -> None:
+    """Also what is to be done on the others at the job's end waits there."""
+
+    async def scenario() -> None:
+        async with hosts_of(SlurmSettings()).acquire(
+            replace(TWO, roles=("controller", "worker"))
+        ) as allocation:
+            assert allocation.tenure is not None
+            job = (await allocation.tenure.record()).job
+            allocation.tenure.at_end(f'touch "{tmp_path}/$SLURMD_NODENAME"')
+            await until(lambda: sum(b"script=" in argv for argv in environments_of(job)) == 2)
+            ending = asyncio.create_task(allocation.tenure.end())
+            await asyncio.to_thread(slurm.kill_node, "n2")
+            await asyncio.to_thread(slurm.wait_for, {"n2": "down*"})
+            assert slurm.jobs() == {int(job): "RUNNING"} and not ending.done()
+            ending.cancel()
+        assert [each.name for each in tmp_path.iterdir()] == ["n1"]
+
+    in_time(scenario())
+    assert slurm.jobs() == {}

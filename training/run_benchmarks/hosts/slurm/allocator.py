@@ -122,7 +122,7 @@ class SlurmHosts:
         if self._job and job:
             return job
         return await self._hold(
-            await wait_in_queue(self._slurm, job.id if job else await self._submit(nodes))
+            await wait_in_queue(self._slurm, job.id if job else await self._submit(nodes, case))
         )
 
     async def _left(self) -> Job | None:
@@ -140,14 +140,14 @@ class SlurmHosts:
         tenure = JobTenure(self._slurm, job, self._settings.save_before)
         return is_there and not set(self._avoided) & set(job.nodes) and not tenure.is_near_end(job, share=2)
 
-    async def _submit(self, nodes: int) -> str:
+    async def _submit(self, nodes: int, case: CasePlan) -> str:
         """Ask for a job. Where this is cancelled Slurm's answer is waited for: the job could not be cancelled else."""
         while self._avoided and not await self._has_others(nodes):
             node = self._avoided.pop(0)
             LOGGER.warning(
                 f"Slurm has too few nodes for the job without {node}, which is not avoided any more"
             )
-        argv = sbatch_argv(self._settings, self._name, nodes, self._avoided)
+        argv = sbatch_argv(self._settings, self._name, nodes, self._avoided, is_search=bool(case.roles))
         asking = asyncio.ensure_future(self._slurm.submit(argv, script(self._settings)))
         try:
             job = await asyncio.shield(asking)

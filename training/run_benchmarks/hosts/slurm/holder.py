@@ -50,9 +50,11 @@ def script(settings: SlurmSettings) -> str:
 
 
 def sbatch_argv(
-    settings: SlurmSettings, name: str, nodes: int, avoided: Collection[str] = ()
+    settings: SlurmSettings, name: str, nodes: int, avoided: Collection[str] = (), *, is_search: bool = False
 ) -> tuple[str, ...]:
     """The command that asks for a job of so many nodes, and none of those `avoided`; `script` is its standard input.
+
+    A search goes on without nodes that fail, by which Slurm would end the job of another case.
 
     Its environment goes with it, and is kept by Slurm: `Slurm.submit` leaves little of it. To name variables here would
     have the node start a log-in shell for the rest of them.
@@ -73,6 +75,7 @@ def sbatch_argv(
         *_COMMON,
         *((f"--time={settings.time}",) if settings.time else ()),
         *alone,
+        *(("--no-kill",) if is_search else ()),
         *settings.options,
         *((f"{exclude}{','.join(excluded)}",) if avoided else ()),
     )

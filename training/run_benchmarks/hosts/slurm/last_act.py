@@ -29,7 +29,8 @@ class LastAct:
         await asyncio.gather(self._step, return_exceptions=True)
 
     async def _wait(self, job: Job, script: str) -> None:
-        where = (f"--nodes={len(job.nodes)}", "--ntasks-per-node=1")
+        # of a search, which goes on without a node that fails, it stays on the others
+        where = (f"--nodes={len(job.nodes)}", "--ntasks-per-node=1", "--no-kill")
         argv = srun(job.id, *where, "sh", "-c", WAIT)
         with suppress(FlagPerfError):
             await LocalTransport("slurm").run(argv, stdin=script.encode())

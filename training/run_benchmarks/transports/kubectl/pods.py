@@ -19,7 +19,7 @@ _CAMEL = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 Text = Annotated[str, AfterValidator(lambda text: shortened(text, LONGEST_TEXT))]
 # As Kubernetes allows them; names become folders, and words of commands.
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
-Word = Annotated[str, Field(max_length=256)]
+Word = Annotated[str, AfterValidator(lambda text: shortened(text, 256))]
 
 # What a container waits for that no waiting mends: its pod's own text is wrong.
 NEVER_STARTS = frozenset({"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError"})
