@@ -11,7 +11,7 @@ import stat
 import subprocess
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -805,9 +805,9 @@ def test_a_list_is_read_beside_the_loop(source: Path, target: Path, monkeypatch:
     """One of half a million entries takes seconds, in which no other host would be heard."""
     threads = []
 
-    def choose_here(entries: Iterable[Entry]) -> Any:
+    def choose_here(entries: Iterable[Entry], rank_logs: Collection[str]) -> Any:
         threads.append(threading.current_thread())
-        return choose(entries)
+        return choose(entries, rank_logs)
 
     monkeypatch.setattr(collect, "choose", choose_here)
     assert fetch(Host(), source, target) == ()
