@@ -15,7 +15,6 @@ from typing import Any
 from tests.audit.clocks import Clock, on_the_time_line
 
 SCOPES = ("machine", "accelerator", "cpu package")
-SHARED = "shared chassis"
 LEAST_COVERAGE, LEAST_COVERAGE_FOR_SAMPLES = 0.5, 0.99
 INTERVALS_OF_A_HOLE, LEAST_HOLE_MS = 2.5, 5_000.0
 MOST_LEAPS, MOST_OF_GROWTHS, NEARLY = 3, 0.05, 0.99
@@ -203,8 +202,9 @@ def node_of(
     node.energy, node.avg_power, node.coverage = energy_and_power(devices, window, interval)
     if met is not None and met > window[0]:
         node.energy_to_target, _, node.target_coverage = energy_and_power(devices, (window[0], met), interval)
-    powered = [name for name, each in sources.items() if each.get("scope") in (*SCOPES, SHARED)]
-    ticks = [each["time_ms"] for each in records if each["kind"] != "source" and each["source"] in powered]
+    ticks = [
+        each["time_ms"] for each in records if each["kind"] != "source" and each["source"] == source["source"]
+    ]
     if ranks_start is not None and ticks and ranks_start - min(ticks) >= LEAST_IDLE_MS:
         idle = (min(ticks), ranks_start)
         _, node.idle_power, node.idle_coverage = energy_and_power(devices, idle, interval)
@@ -407,42 +407,63 @@ def furthest_apart(window: Window, interval: float) -> float:
 
 
 def by_counter(device: Device, window: Window, hole: float) -> tuple[float, float, bool]:
-    """J, ms, and whether something in the window shows that the counter is none.
-
-    A reading that shows what the one before showed is no update, and of the first one nobody knows.
-    """
+    """J, ms, and whether something in the window, or leaps beside it, show that the counter is none."""
+    counter = judged(device)
     energy = covered = 0.0
-    leaps, is_still, grown = 0, False, 0
-    update: tuple[float, float] | None = None  # its time, and what had been counted by then
-    # what was counted, since when it shows this value, and whether one reading alone did so far
-    counted, since, is_alone = 0.0, 0.0, False
+    grown = 0
+    for left, right in counter.growths:
+        part = Pair(left, right, max(left[0], window[0]), min(right[0], window[1]))
+        grown += part.end > part.begin
+        if part.end > part.begin and (part.whole or part.length <= hole):
+            energy += (right[1] - left[1]) / 1000 * (part.end - part.begin) / part.length
+            covered += part.end - part.begin
+    around = (window[0] - hole, window[1] + hole)
+    leaps = sum(touches(around, *leap) for leap in counter.leaps)
+    if leaps > max(MOST_LEAPS, MOST_OF_GROWTHS * grown):
+        return 0.0, 0.0, True
+    return energy, covered, bool(leaps) or any(touches(window, *still) for still in counter.standstills)
+
+
+@dataclass
+class Judged:
+    """A counter: from update to update, each with its time and what was counted by then; and when it was none."""
+
+    growths: list[tuple[tuple[float, float], tuple[float, float]]] = field(default_factory=list)
+    leaps: list[tuple[float, float]] = field(default_factory=list)
+    standstills: list[tuple[float, float]] = field(default_factory=list)
+
+
+def judged(device: Device) -> Judged:
+    """A reading that shows what the one before showed is no update.
+
+    Of the first one nobody knows, unless that and the next value were seen once.
+    """
+    counter = Judged()
     device.counter = list(dict(device.counter).items())  # of those of one time the last
     readings = well_read(device)
+    steps = [growth_of(device, left, right) for left, right in itertools.pairwise(readings)]
+    update: tuple[float, float] | None = None
+    # what was counted, since when it shows this value, and whether one reading alone did so far
+    counted, since, is_alone = 0.0, 0.0, False
     for number, reading in enumerate(readings):
-        before = readings[number - 1] if number else None
-        growth = growth_of(device, before, reading) if before else None
+        before, growth = (readings[number - 1], steps[number - 1]) if number else (None, None)
         if before is None or growth is None:
             if before is not None and not is_far(device, before, reading):
-                leaps += touches((window[0] - hole, window[1] + hole), before[0], reading[0])
+                counter.leaps.append((before[0], reading[0]))
             update, since, is_alone, counted = None, reading[0], True, 0.0
             continue
         if growth == 0:
-            is_still |= reading[0] - since > LONGEST_STANDSTILL_MS and touches(window, since, reading[0])
+            if reading[0] - since > LONGEST_STANDSTILL_MS:
+                counter.standstills.append((since, reading[0]))
             is_alone = False
             continue
-        if update is None and is_alone:
+        if update is None and is_alone and steps[number : number + 1] != [0]:
             update = (before[0], counted)
         counted += growth
         if update and before[0] - since <= LONGEST_STANDSTILL_MS:
-            part = Pair(update, (reading[0], counted), max(update[0], window[0]), min(reading[0], window[1]))
-            grown += part.end > part.begin
-            if part.end > part.begin and (part.whole or part.length <= hole):
-                energy += (counted - update[1]) / 1000 * (part.end - part.begin) / part.length
-                covered += part.end - part.begin
+            counter.growths.append((update, (reading[0], counted)))
         update, since, is_alone = (reading[0], counted), reading[0], False
-    if leaps > max(MOST_LEAPS, MOST_OF_GROWTHS * grown):
-        return 0.0, 0.0, True
-    return energy, covered, bool(leaps) or is_still
+    return counter
 
 
 def touches(window: Window, begin: float, end: float) -> bool:
@@ -494,7 +515,12 @@ def by_power(device: Device, window: Window, hole: float) -> tuple[float, float]
 
 def largest(devices: list[Device], window: Window, interval: float) -> tuple[Value, float]:
     """The largest sum over all devices of one time, and the part of the window such times cover."""
-    by_time = [dict(device.power) for device in devices]
+    by_time = [
+        {right[0]: (right[1] - left[1]) / (right[0] - left[0]) for left, right in judged(device).growths}
+        if device.is_package and device.counter
+        else dict(device.power)
+        for device in devices
+    ]
     if not by_time:
         return None, 0.0
     together = sorted(set.intersection(*(set(each) for each in by_time)))

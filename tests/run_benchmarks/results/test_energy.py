@@ -332,6 +332,55 @@ def test_some_leaps_in_a_long_time_leave_the_rest_of_a_counter() -> None:
     assert "misread 6 times" in energy.doubt
 
 
+@pytest.mark.parametrize("still_s", [0, 4, 7])
+def test_the_largest_power_of_a_package_is_by_its_counter_too(still_s: int) -> None:
+    """It catches up what it did not count, or is misread once, and its power, which is made of it, shows it at once."""
+    rapl = replace(GPU, source="rapl", scope=Scope.PACKAGE)
+
+    def sample(second: int) -> Sample:
+        is_still = 20 < second < 20 + still_s
+        misread = 1_500_000 if second == 60 else 0
+        power = 180.0 * still_s if second == 20 + still_s else 1680.0 if misread else 180.0
+        return Sample(
+            0,
+            "rapl",
+            energy_mj=180_000 * (20 if is_still else second) + misread,
+            power_w=0 if is_still else power,
+        )
+
+    largest = max_power(telemetry_of(every_second(101, sample), rapl), Window(0, 100_000), "rapl")
+    assert largest.value == pytest.approx(180)
+    assert (largest.coverage < 0.99) == (still_s == 7)
+
+
+@pytest.mark.parametrize("updated_s", [2, 3, 5])
+def test_the_first_reading_of_a_counter_that_is_updated_seldom_is_no_update(updated_s: int) -> None:
+    """It may be as old as that, and its growth would be that of a second."""
+    for first in range(updated_s):
+        samples = [
+            Sample(t * 1000, "gpu", energy_mj=100_000.0 * (t - t % updated_s))
+            for t in range(first, first + 30)
+        ]
+        power = average_power(telemetry_of(samples), Window(first * 1000, first * 1000 + 12_000), "gpu")
+        assert power.value == pytest.approx(100)
+
+
+def test_of_a_counter_that_may_have_wrapped_unseen_the_reason_is_that_of_its_monitor() -> None:
+    rapl = replace(GPU, source="rapl", scope=Scope.PACKAGE, interval_s=60)
+    samples = [
+        Sample(
+            t * 1000,
+            "rapl",
+            energy_mj=t * 1e5,
+            energy_range_mj=65_532_610.0,
+            error="it may have wrapped unseen",
+        )
+        for t in range(-60, 361, 60)
+    ]
+    energy = energy_over(telemetry_of(samples, rapl), Window(0, 300_000), "rapl")
+    assert energy.value is None and energy.reason.endswith("not used: it may have wrapped unseen")
+
+
 def test_of_two_readings_of_a_counter_at_one_moment_the_last_counts() -> None:
     samples = [Sample(t * 1000, "gpu", energy_mj=3e5 * t + late) for t in range(101) for late in (-1e5, 0)]
     assert energy_over(telemetry_of(samples), Window(0, 100_000), "gpu").value == pytest.approx(30_000)

@@ -590,6 +590,16 @@ def test_power_that_stands_in_for_a_counter_is_not_marked_by_that_counter(tmp_pa
     assert "some of the energy counter was not used: it was reset or misread" in caveats(doubted)["energy"]
 
 
+def test_idle_power_is_of_the_time_in_which_its_source_was_read(tmp_path: Path) -> None:
+    """The chips' monitor is 2 s later than the host's."""
+    rapl = source("rapl", Scope.PACKAGE)
+    packages = every_second(lambda second: Sample(0, "rapl", "package-0", power_w=50.0))
+    chip = [each for each in gpus(lambda second: 300) if each.time_ms >= T0 + 2 * S]
+    write_node(tmp_path / "h0_noderank0", [rapl, GPUS], [*packages, *chip], events(AT_THE_END))
+    result, _ = judged(tmp_path)
+    assert (value(result, "idle_power"), result.figures["idle_power"].coverage) == (300, 1.0)
+
+
 def test_energy_above_an_idle_power_that_is_doubted_is_doubted(tmp_path: Path) -> None:
     """Two readings of the counter are 0 before the ranks start."""
     samples = [

@@ -7,7 +7,7 @@ growth of much more, or none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -46,7 +46,7 @@ class Counter:
     """One device's counter. starts_ms, ends_ms, growths_mj: from update to update; NaN where that is not known.
 
     leaps, standstills: where it is no counter, each as from when to when (ms), and from which to which reading (mJ).
-    readings: how many there are. has_grown: whether it showed more than one value.
+    readings: how many there are. is_still: whether it showed one value all the time. error: the device's last word.
     """
 
     starts_ms: Floats
@@ -54,8 +54,15 @@ class Counter:
     growths_mj: Floats
     leaps: Floats
     standstills: Floats
-    readings: int
-    has_grown: bool
+    readings: int = 0
+    is_still: bool = False
+    error: str = ""
+
+    def powers(self) -> dict[int, float]:
+        """When it was updated, in ms -> the mean power in W since the update before."""
+        is_known = ~np.isnan(self.growths_mj)
+        watts = self.growths_mj[is_known] / (self.ends_ms - self.starts_ms)[is_known]  # mJ / ms
+        return dict(zip(self.ends_ms[is_known].astype(int).tolist(), watts.tolist(), strict=True))
 
     def over(self, window: Window, hole_ms: float) -> Growth:
         """What it grew by in the window.
@@ -102,8 +109,8 @@ def counter_of(series: Series, most_w: float) -> Counter:
     times, readings = times[kept], readings[kept]
     if not len(times):
         nothing, no_faults = np.empty(0), np.empty((0, 4))
-        return Counter(nothing, nothing, nothing, no_faults, no_faults, 0, has_grown=False)
-    return _judged(times, readings, range_mj, most_w)
+        return Counter(nothing, nothing, nothing, no_faults, no_faults, error=series.error)
+    return replace(_judged(times, readings, range_mj, most_w), error=series.error)
 
 
 def _judged(times: Floats, readings: Floats, range_mj: float | None, most_w: float) -> Counter:
@@ -113,9 +120,9 @@ def _judged(times: Floats, readings: Floats, range_mj: float | None, most_w: flo
     begins = np.flatnonzero(np.append(True, growths != 0))
     lasts = np.append(begins[1:] - 1, len(times) - 1)
     is_frozen = times[lasts] - times[begins] > FROZEN_AFTER_MS
-    # nobody knows when it was updated to a value that was there when reading began
-    is_first = np.append(True, ~is_known)[begins]
-    updates = np.flatnonzero(~is_first | (begins == lasts))
+    # nobody knows when it was updated to a value that was there when reading began, unless it is updated all the time
+    is_first, is_single = np.append(True, ~is_known)[begins], begins == lasts
+    updates = np.flatnonzero(~is_first | (is_single & np.append(is_single[1:], True)))
     at = begins[updates]
     totals, breaks = (
         np.append(0, np.cumsum(each))[at] for each in (np.where(is_known, growths, 0), ~is_known)
@@ -130,7 +137,7 @@ def _judged(times: Floats, readings: Floats, range_mj: float | None, most_w: flo
         leaps=np.stack((times[leapt], times[leapt + 1], readings[leapt], readings[leapt + 1]), axis=1),
         standstills=np.stack(still, axis=1)[is_frozen],
         readings=len(times),
-        has_grown=bool((growths > 0).any()),
+        is_still=len(begins) == 1 and len(times) > 1,
     )
 
 

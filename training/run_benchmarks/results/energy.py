@@ -142,10 +142,20 @@ def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
 def power_sums(telemetry: Telemetry, source: str) -> dict[int, float]:
     """Time in ms -> power in W of all the source's devices together, at the moments when all were read."""
     sums: dict[int, float] | None = None
-    for series in metered_series(telemetry, source).values():
-        watts = dict(series.points(POWER))
+    for watts in powers(telemetry, source).values():
         sums = watts if sums is None else {at: sums[at] + watts[at] for at in sums if at in watts}
     return sums or {}
+
+
+def powers(telemetry: Telemetry, source: str) -> dict[str, dict[int, float]]:
+    """Device -> time in ms -> power in W; of a package by its counter, of which its power is made, faults and all."""
+    scope = _scope(telemetry, source)
+
+    def of(series: Series) -> dict[int, float]:
+        counter = counter_of(series, PLAUSIBLE_W[scope][1]) if scope is Scope.PACKAGE else None
+        return counter.powers() if counter and counter.readings else dict(series.points(POWER))
+
+    return {device: of(series) for device, series in metered_series(telemetry, source).items()}
 
 
 def _missing(telemetry: Telemetry, source: str, reason: str) -> Measurement:
@@ -184,8 +194,8 @@ def _counted(counter: Counter, window: Window, hole_ms: float) -> DeviceEnergy:
     growth = counter.over(window, hole_ms)
     if growth.covered_ms:
         return DeviceEnergy(growth.joules, growth.covered_ms, COUNTER, growth.faults)
-    why = "it stood still" if counter.readings > 1 and not counter.has_grown else NOT_NEAR.format(ENERGY)
-    return DeviceEnergy(None, reason=growth.faults or why)
+    why = "it stood still" if counter.is_still else NOT_NEAR.format(ENERGY)
+    return DeviceEnergy(None, reason=growth.faults or counter.error or why)
 
 
 def _integral(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:

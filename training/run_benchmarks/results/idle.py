@@ -9,15 +9,18 @@ from utils.telemetry.records import Telemetry, Window
 LEAST_IDLE_S = 2.0
 
 
-def idle_window(telemetry: Telemetry, ranks_start_ms: float | None) -> Window | str:
-    """From the first reading of power until the node's first rank was started, or the reason why there is none."""
+def idle_window(telemetry: Telemetry, ranks_start_ms: float | None, source: str = "") -> Window | str:
+    """From the first reading of power until the node's first rank was started, or the reason why there is none.
+
+    source: that is read; by default any.
+    """
     if ranks_start_ms is None:
         return "nothing tells when the first rank was started: INIT_START has no `ranks_start_ms`"
     firsts = [
         series.times_ms[0]
         for info in telemetry.sources
         for series in telemetry.series(info.source).values()
-        if info.scope in WITH_POWER and series.times_ms
+        if info.scope in WITH_POWER and series.times_ms and source in ("", info.source)
     ]
     if not firsts:
         return "no power was read"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from run_benchmarks.results.energy import DeviceEnergy, device_energies, energy_and_power, max_power
+from run_benchmarks.results.energy import DeviceEnergy, device_energies, energy_and_power, max_power, powers
 from run_benchmarks.results.gaps import gaps_in
 from run_benchmarks.results.idle import idle_window
 from run_benchmarks.results.phases import Phase
@@ -25,9 +25,8 @@ from run_benchmarks.results.telemetry_result import (
 )
 from utils.figures import LEAST_COVERAGE
 from utils.numbers import difference
-from utils.telemetry.power_sources import WITH_POWER, interval_ms, metered_series
+from utils.telemetry.power_sources import WITH_POWER, interval_ms
 from utils.telemetry.records import Measurement, SourceInfo, Telemetry, Window
-from utils.telemetry.series import POWER
 from utils.text_files import shortened_to_words
 
 GIB_PER_MIB = 1 / 1024
@@ -210,10 +209,9 @@ def _power_columns(
     }
     largest = {
         name: max(
-            (value for _, value in series.between(training.start_ms, training.end_ms).points(POWER)),
-            default=None,
+            (watts for at, watts in read.items() if training.start_ms <= at <= training.end_ms), default=None
         )
-        for name, series in metered_series(telemetry, source).items()
+        for name, read in powers(telemetry, source).items()
     }
     values: dict[str, Mapping[str, float | None]] = {
         "energy": {name: each.value for name, each in energies.items()},

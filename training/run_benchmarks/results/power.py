@@ -126,7 +126,7 @@ def _measured(telemetry: Telemetry, source: str, cut: Cut) -> dict[str, Measurem
         return energy_and_power(telemetry, (window,), source, device_energies(telemetry, (window,), source))
 
     energy, power = over(cut.training)
-    window = idle_window(telemetry, cut.ranks_start_ms)
+    window = idle_window(telemetry, cut.ranks_start_ms, source)
     idle = _nothing(window) if isinstance(window, str) else over(window)[1]
     to_target = _nothing("no evaluation met the target")
     if cut.target_ms is not None and cut.target_ms > cut.training.start_ms:
