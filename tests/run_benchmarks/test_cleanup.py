@@ -253,7 +253,7 @@ def test_what_has_no_name_of_ours_belongs_to_no_run(run: WholeRun, uid: str, cap
     assert run.main("cleanup") == 0
     shown = capsys.readouterr()
     assert uid in shown.out and "*" not in shown.out
-    assert f"left alone, for it is no unit of ours: '{planted[-1]}'" in shown.err
+    assert f"left alone, no unit of ours: '{planted[-1]}'" in shown.err
     assert run.main("cleanup", "--yes", NAME) == 0
     assert f"removed flagperf-{uid}" in capsys.readouterr().out
     assert all(folder.is_dir() for folder in planted)

@@ -221,6 +221,15 @@ def test_folders_that_a_unit_has_closed_are_removed_and_what_it_links_to_stays(
     assert victim.stat().st_mode & 0o777 == 0o500
 
 
+def test_a_unit_that_has_closed_its_own_folder_is_listed_and_removed(ordinary: Place) -> None:
+    closed = 'chmod 0 "$0" && exit 3'
+    ordinary.start("a", "sh", "-c", closed, str(ordinary.folder("a")))
+    assert ordinary.verb("wait", "a").stdout == "3\n"
+    assert ordinary.listed() == {"a": False}
+    assert ordinary.remove() == ["a"]
+    assert list(ordinary.units.iterdir()) == []
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 def test_what_cannot_be_removed_is_named_and_listed_again(place: Place) -> None:
     for name in "ab":
@@ -414,7 +423,7 @@ def test_a_broken_record_is_left_alone_and_named(kind: str, place: Place) -> Non
     if kind == "no text":
         (folder / "unit.json").write_bytes(b"\xff{")
     done = place._python("-", "list", str(place.units), place.run, stdin=PROGRAM.read_text())
-    assert done.returncode == 0 and f"left alone, for it is no unit of ours: '{folder}'" in done.stderr
+    assert done.returncode == 0 and f"left alone, no unit of ours: '{folder}'" in done.stderr
     assert list(place.listed()) == ["a"]
     assert place.remove() == ["a"]
     assert folder.exists()

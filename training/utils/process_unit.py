@@ -96,7 +96,8 @@ def supervise(folder: Path, tell: str, workdir: str, *argv: str) -> None:
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     env = {name: value for name, value in os.environ.items() if name != SUPERVISOR_MARK}
-    exit_code = os.open(folder / "exit_code", os.O_WRONLY)  # now: the unit may put anything in its place
+    # now: the unit may put anything in the place of the one, and close the other
+    exit_code, own = os.open(folder / "exit_code", os.O_WRONLY), os.open(folder, os.O_RDONLY)
     try:
         main = subprocess.Popen(argv, cwd=workdir, env=env, start_new_session=True)
     except OSError as error:
@@ -107,6 +108,7 @@ def supervise(folder: Path, tell: str, workdir: str, *argv: str) -> None:
     _kill_until_none(lambda: _tree(f"{UNIT_MARK}={folder.name}"))
     _reap()
     os.write(exit_code, b"%d" % code)
+    os.fchmod(own, 0o700)
 
 
 def wait(folder: Path) -> None:
@@ -202,8 +204,7 @@ def _labels_by_name(table: Iterable[Process], run: str | None) -> dict[str, dict
             if about["host"] == os.uname().nodename:
                 labels[file.parent.name] = {str(key): str(value) for key, value in about["labels"].items()}
         except Exception as error:  # whatever a stranger put there
-            name = str(file.parent.absolute())
-            print(f"left alone, for it is no unit of ours: {name!r}: {error!r}", file=sys.stderr)
+            print(f"left alone, no unit of ours: {str(file.parent.absolute())!r}: {error!r}", file=sys.stderr)
     for process in table:
         values = dict(mark.split("=", 1) for mark in process.marks)
         if NAME.fullmatch(values.get(UNIT_MARK, "")):
@@ -279,8 +280,7 @@ def _code_of_ended(folder: Path) -> int:
     _enter(folder.parent)
     if not Path(folder.name).is_dir():
         _fail(f"the unit was removed: {folder}", 1)
-    try:
-        # the unit, whose folder it is, may have put a pipe there, or a link
+    try:  # the unit, whose folder it is, may have put a pipe there, or a link
         return int(os.read(os.open(f"{folder.name}/exit_code", os.O_NOFOLLOW | os.O_NONBLOCK), 20))
     except (OSError, ValueError):
         _kill_until_none(lambda: _tree(f"{UNIT_MARK}={folder.name}"))
