@@ -516,7 +516,11 @@ def by_power(device: Device, window: Window, hole: float) -> tuple[float, float]
 def largest(devices: list[Device], window: Window, interval: float) -> tuple[Value, float]:
     """The largest sum over all devices of one time, and the part of the window such times cover."""
     by_time = [
-        {right[0]: (right[1] - left[1]) / (right[0] - left[0]) for left, right in judged(device).growths}
+        {
+            right[0]: (right[1] - left[1]) / (right[0] - left[0])
+            for left, right in judged(device).growths
+            if right[1] - left[1] <= device.most_w * (right[0] - left[0])
+        }
         if device.is_package and device.counter
         else dict(device.power)
         for device in devices

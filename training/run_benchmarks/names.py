@@ -77,7 +77,13 @@ def places_of(given: str, log_path: Path) -> Iterator[Path]:
     match = RUN_NAME.fullmatch(given)
     if match:
         yield log_path / match[1]
-    yield from (Path(given), log_path / given)
+    places = (Path(given), log_path / given)
+    yield from reversed(places) if is_name(given) else places
+
+
+def is_name(given: str) -> bool:
+    """Whether what a user gives is a name, and no path: a run here, in the current folder, is `./NAME`."""
+    return "/" not in given and given not in ("", ".", "..")
 
 
 def home_of(file: Path) -> Path:

@@ -50,18 +50,16 @@ def plan_again(path: Path, config_dir: Path, training_dir: Path, log_path: Path 
     continue_from = earlier if isinstance(earlier, str) and RUN_UID.fullmatch(earlier) else None
     cases = [*folder.cases]
     try:
-        plan = load_plan(
-            config_dir, training_dir, only_cases=cases, log_path=log_path, continue_from=continue_from
-        )
+        plan = load_plan(config_dir, training_dir, only_cases=cases, log_path=log_path)
     except ProblemsError as error:  # nobody has given --cases: the run itself has them
         named = {"where": str(path / "plan.json"), "name": "a case of the run"}
         problems = [replace(each, **named) if each.name == "--cases" else each for each in error.problems]
         raise type(error)(problems) from error
     if not continue_from:
         return plan
-    # the folder of the run that it goes on from may lie elsewhere: which of its rounds are done was seen at the start
+    # not looked for anew: where its folder lay another may lie, and which of its rounds are done was seen at the start
     done = parsed(dict[str, tuple[int, ...]], folder.plan.get("done") or {}, f"{path / 'plan.json'}: done")
-    return replace(plan, done=done)
+    return replace(plan, continue_from=continue_from, done=done)
 
 
 def check_unchanged(path: Path, plan: Plan, so_far: Resumption) -> None:

@@ -116,7 +116,7 @@ async def _check_and_run(
     try:
         if so_far:
             await _take_up(session, so_far)
-        if not session.checks:
+        if not session.checks and not (so_far and so_far.is_attached):  # a scheduler's hosts are of the round
             await unless_interrupted(session.interrupt, check_standing_hosts(session))
             report_health(session.checks)
         if refusal := refusal_of(session.checks):

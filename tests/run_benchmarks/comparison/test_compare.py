@@ -208,17 +208,28 @@ def test_what_names_nothing_is_an_error_that_says_what_there_is(
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("planted", [f"run20260102030406/{CASE}", "run20260102030405+run20260102030406"])
+@pytest.mark.parametrize(
+    "planted",
+    [
+        f"run20260102030406/{CASE}",
+        "run20260102030405+run20260102030406",
+        "main",
+        f"main/{CASE}",
+        "main+run20260102030405",
+        f"latest/{CASE}",
+    ],
+)
 def test_a_runs_name_goes_before_a_path_where_the_user_happens_to_be(
     planted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     """Others may have put a run of theirs there."""
-    for name in ("run20260102030405", "run20260102030406", "run20260102030407"):
+    for name in ("main", *(f"run2026010203040{number}" for number in range(5, 9))):
         write_compared(tmp_path / "result", name, figures())
     monkeypatch.chdir(tmp_path)
     write_compared(tmp_path, planted, figures(3.0))
     gate = ("--figure", "p_train", "--fail-if", "p_train > 1.5")
     assert compared(tmp_path / "result", "run20260102030407", planted, *gate) == 0
+    assert compared(tmp_path / "result", "run20260102030407", f"./{planted}", *gate) == 5
 
 
 def test_a_run_that_goes_on_says_so_and_where_it_is(tmp_path: Path, capsys: Capture) -> None:

@@ -122,3 +122,18 @@ def test_a_run_whose_controller_was_killed_goes_on_in_its_pods(api: KubernetesAp
     (result,) = run.summary["rounds"]
     assert result["verdict"] == "CONVERGED" and result["hosts"] == ["node-0"]
     assert len(api.applied) == made and not api.objects and run.units_left() == []
+
+
+def test_a_run_whose_controller_was_killed_is_stopped_in_order(api: KubernetesApi, run: WholeRun) -> None:
+    process = training(run)
+    process.kill()
+    end_of(process)
+    stopped = subprocess.Popen(
+        run.command("stop", run.result.name), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    code, output = end_of(stopped)
+    assert code == 0, output
+    (result,) = run.summary["rounds"]
+    assert result["verdict"] == "INTERRUPTED"
+    assert (run.result / "toy:pytorch:X1:1:1:1/round1/node-0_noderank0/rank0.out.log").stat().st_size
+    assert not api.objects and run.units_left() == []

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from run_benchmarks.plan.earlier_run import EarlierRun, find_earlier
+from run_benchmarks.reading import LARGEST_BYTES
 from tests.run_benchmarks.builders import make_case
 
 NAME, UID = "run20260102030405", "run20260102030405-abcdef"
@@ -51,6 +52,12 @@ def test_its_uid_leads_to_its_checkpoints(result: Path, given: str) -> None:
 def test_a_round_that_was_measured_is_done(result: Path) -> None:
     write(result, 3, "MEASURED")
     assert find_earlier(NAME, result.parent, [CASE], CODE).done == {KEY: (1, 3)}
+
+
+def test_a_journal_of_any_length_tells_of_the_rounds_that_are_done(result: Path) -> None:
+    """Of many rounds of many nodes it has hundreds of megabytes."""
+    os.truncate(result / "journal.jsonl", LARGEST_BYTES + 1)
+    assert find_earlier(NAME, result.parent, [CASE], CODE) == EarlierRun(NAME, UID, {KEY: (1,)})
 
 
 def test_it_may_lie_elsewhere(result: Path, tmp_path: Path) -> None:

@@ -353,6 +353,15 @@ def test_the_largest_power_of_a_package_is_by_its_counter_too(still_s: int) -> N
     assert (largest.coverage < 0.99) == (still_s == 7)
 
 
+def test_no_power_of_a_package_is_more_than_one_can_draw() -> None:
+    """Between two readings a counter may grow by more: by what came late."""
+    rapl = replace(GPU, source="rapl", scope=Scope.PACKAGE)
+    samples = every_second(
+        101, lambda n: Sample(0, "rapl", energy_mj=180_000 * n + 2_500_000 * (n in (40, 41)))
+    )
+    assert max_power(telemetry_of(samples, rapl), Window(0, 100_000), "rapl").value == pytest.approx(180)
+
+
 @pytest.mark.parametrize("updated_s", [2, 3, 5])
 def test_the_first_reading_of_a_counter_that_is_updated_seldom_is_no_update(updated_s: int) -> None:
     """It may be as old as that, and its growth would be that of a second."""

@@ -32,8 +32,13 @@ def test_a_name_or_a_folder(log_path: Path, tmp_path: Path, monkeypatch: pytest.
     assert find_run("backup", log_path) == log_path / "backup"
     assert find_run(str(log_path / OLD), Path("/nowhere")) == log_path / OLD
     monkeypatch.chdir(tmp_path)
-    (tmp_path / OLD).mkdir()
+    for name in (OLD, "backup", "here"):
+        (tmp_path / name).mkdir()
     assert find_run(OLD, log_path) == log_path / OLD
+    assert find_run("backup", log_path) == log_path / "backup"
+    assert find_run("./backup", log_path) == Path("backup")
+    assert find_run("here", log_path) == Path("here")
+    assert find_run(".", log_path) == Path()
     assert find_run(f"result/{OLD}", Path("/nowhere")) == Path("result") / OLD
 
 

@@ -590,6 +590,15 @@ def test_power_that_stands_in_for_a_counter_is_not_marked_by_that_counter(tmp_pa
     assert "some of the energy counter was not used: it was reset or misread" in caveats(doubted)["energy"]
 
 
+def test_the_largest_power_by_a_counter_with_faults_is_marked(tmp_path: Path) -> None:
+    off = {TRAIN + 20: 1.5e6, TRAIN + 21: 1.5e6}
+    samples = every_second(
+        lambda second: Sample(0, "rapl", "package-0", energy_mj=1.8e5 * second + off.get(second, 0.0))
+    )
+    write_node(tmp_path / "h0_noderank0", [source("rapl", Scope.PACKAGE)], samples, events(AT_THE_END))
+    assert "misread 1 time" in caveats(judged(tmp_path)[0])["max_power"]
+
+
 def test_idle_power_is_of_the_time_in_which_its_source_was_read(tmp_path: Path) -> None:
     """The chips' monitor is 2 s later than the host's."""
     rapl = source("rapl", Scope.PACKAGE)

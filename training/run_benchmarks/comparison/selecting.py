@@ -6,6 +6,7 @@ A selector is `RUN`, `RUN/VENDOR`, `RUN/CASE` or `RUN/CASE/roundN`, RUN being a 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.commands import run_command
-from run_benchmarks.names import ROUND_FOLDER, RUN_NAME, is_run_folder
-from run_benchmarks.results.find import find_run
+from run_benchmarks.names import ROUND_FOLDER, RUN_NAME, is_name, is_run_folder
+from run_benchmarks.results.find import LATEST, find_run
 from run_benchmarks.results.folder import RoundKey, RunFolder, as_list, open_folder, section
 from run_benchmarks.results.load import going_on, lost_rounds, planned_rounds, run_in
 from run_benchmarks.results.round_result import RoundResult
@@ -175,7 +176,8 @@ def _meant(opened: RunFolder, run: Run, name: str) -> frozenset[str]:
 
 
 def _group(name: str, selector: str, log_path: Path, read: Callable[[Path], Opened]) -> Group:
-    is_path = not RUN_NAME.match(selector) and Path(selector).exists()
+    begin = re.split(rf"/|{re.escape(JOINED)}", selector)[0]
+    is_path = Path(selector).exists() and not _names_run(begin, log_path)
     parts = [selector] if is_path else selector.split(JOINED)
     rounds, notes, whole = [], [], []
     for part in parts:
@@ -213,8 +215,7 @@ def _located(text: str, log_path: Path) -> tuple[Path, Sequence[str]]:
     """The run's folder, and what of the selector stands behind it."""
     parts = text.rstrip("/").split("/")
     lengths = range(len(parts), max(0, len(parts) - 3), -1)
-    # a run's name goes first: a part of the run may have a folder of that path where the user happens to be
-    for length in sorted(lengths, key=lambda length: not RUN_NAME.fullmatch("/".join(parts[:length]))):
+    for length in sorted(lengths, key=lambda length: not _names_run("/".join(parts[:length]), log_path)):
         run = "/".join(parts[:length])
         try:
             folder = find_run(run or None, log_path) if text else None
@@ -224,6 +225,15 @@ def _located(text: str, log_path: Path) -> tuple[Path, Sequence[str]]:
             return folder, parts[length:]
     find_run(parts[0] if len(parts) <= 3 else text, log_path)  # says which names come near
     raise FlagPerfError("is no run, and no part of one", where=text, remedy=REMEDY)
+
+
+def _names_run(text: str, log_path: Path) -> bool:
+    """Whether a selector that begins so means a run below the log path.
+
+    What lies where the user happens to be, by the path of a part of that run, may be anybody's.
+    """
+    is_there = is_name(text) and is_run_folder(log_path / text)
+    return is_there or text == LATEST or bool(RUN_NAME.fullmatch(text))
 
 
 def _selected(run: Run, opened: RunFolder, inside: Sequence[str], selector: str) -> Iterator[ComparedRound]:

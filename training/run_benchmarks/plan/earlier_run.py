@@ -13,9 +13,10 @@ from run_benchmarks.names import JOURNAL, places_of
 from run_benchmarks.own_folder import check_place
 from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.plan.records import CasePlan
-from run_benchmarks.reading import object_in, parsed, read_object, read_text
+from run_benchmarks.reading import object_in, parsed, read_object
 from utils.errors import FlagPerfError
 from utils.records import Verdict
+from utils.text_files import lines_of
 
 NOT_OWN = "copy the run's folder (cp -r), if you trust who wrote it, and name your copy"
 
@@ -77,11 +78,10 @@ class _Plan:
 
 
 def _uid_of(folder: Path) -> str:
-    """The journal begins with it; empty where there is none."""
+    """The journal, which may be too large to be read whole here, begins with it; empty where there is none."""
     journal = folder / JOURNAL
     with suppress(FlagPerfError):
-        first, _, _ = (read_text(journal) or "").partition("\n")
-        return str(object_in(first, str(journal)).get("uid") or "")
+        return str(object_in(next(lines_of(journal), ""), str(journal)).get("uid") or "")
     return ""
 
 

@@ -46,7 +46,8 @@ class Counter:
     """One device's counter. starts_ms, ends_ms, growths_mj: from update to update; NaN where that is not known.
 
     leaps, standstills: where it is no counter, each as from when to when (ms), and from which to which reading (mJ).
-    readings: how many there are. is_still: whether it showed one value all the time. error: the device's last word.
+    readings: how many there are. is_still: whether it showed one value all the time. error: the device's last word,
+    where nothing is known of it.
     """
 
     starts_ms: Floats
@@ -58,11 +59,11 @@ class Counter:
     is_still: bool = False
     error: str = ""
 
-    def powers(self) -> dict[int, float]:
-        """When it was updated, in ms -> the mean power in W since the update before."""
-        is_known = ~np.isnan(self.growths_mj)
-        watts = self.growths_mj[is_known] / (self.ends_ms - self.starts_ms)[is_known]  # mJ / ms
-        return dict(zip(self.ends_ms[is_known].astype(int).tolist(), watts.tolist(), strict=True))
+    def powers(self, most_w: float) -> dict[int, float]:
+        """When it was updated, in ms -> the mean power in W since the update before, where that can be."""
+        watts = self.growths_mj / (self.ends_ms - self.starts_ms)  # mJ / ms
+        can_be = watts <= most_w  # what is not known is no number
+        return dict(zip(self.ends_ms[can_be].astype(int).tolist(), watts[can_be].tolist(), strict=True))
 
     def over(self, window: Window, hole_ms: float) -> Growth:
         """What it grew by in the window.
@@ -110,7 +111,8 @@ def counter_of(series: Series, most_w: float) -> Counter:
     if not len(times):
         nothing, no_faults = np.empty(0), np.empty((0, 4))
         return Counter(nothing, nothing, nothing, no_faults, no_faults, error=series.error)
-    return replace(_judged(times, readings, range_mj, most_w), error=series.error)
+    counter = _judged(times, readings, range_mj, most_w)
+    return counter if np.isfinite(counter.growths_mj).any() else replace(counter, error=series.error)
 
 
 def _judged(times: Floats, readings: Floats, range_mj: float | None, most_w: float) -> Counter:

@@ -9,7 +9,7 @@ with that one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -142,20 +142,21 @@ def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
 def power_sums(telemetry: Telemetry, source: str) -> dict[int, float]:
     """Time in ms -> power in W of all the source's devices together, at the moments when all were read."""
     sums: dict[int, float] | None = None
-    for watts in powers(telemetry, source).values():
+    for _, watts in powers(telemetry, source):
         sums = watts if sums is None else {at: sums[at] + watts[at] for at in sums if at in watts}
     return sums or {}
 
 
-def powers(telemetry: Telemetry, source: str) -> dict[str, dict[int, float]]:
-    """Device -> time in ms -> power in W; of a package by its counter, of which its power is made, faults and all."""
+def powers(telemetry: Telemetry, source: str) -> Iterator[tuple[str, dict[int, float]]]:
+    """Each device, and time in ms -> power in W.
+
+    That of a package is by its counter: what its monitor tells is made of it, with all its faults.
+    """
     scope = _scope(telemetry, source)
-
-    def of(series: Series) -> dict[int, float]:
-        counter = counter_of(series, PLAUSIBLE_W[scope][1]) if scope is Scope.PACKAGE else None
-        return counter.powers() if counter and counter.readings else dict(series.points(POWER))
-
-    return {device: of(series) for device, series in metered_series(telemetry, source).items()}
+    most_w = PLAUSIBLE_W[scope][1]
+    for device, series in metered_series(telemetry, source).items():
+        counter = counter_of(series, most_w) if scope is Scope.PACKAGE else None
+        yield device, counter.powers(most_w) if counter and counter.readings else dict(series.points(POWER))
 
 
 def _missing(telemetry: Telemetry, source: str, reason: str) -> Measurement:

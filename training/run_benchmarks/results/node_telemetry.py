@@ -211,7 +211,7 @@ def _power_columns(
         name: max(
             (watts for at, watts in read.items() if training.start_ms <= at <= training.end_ms), default=None
         )
-        for name, read in powers(telemetry, source).items()
+        for name, read in powers(telemetry, source)
     }
     values: dict[str, Mapping[str, float | None]] = {
         "energy": {name: each.value for name, each in energies.items()},

@@ -174,7 +174,7 @@ def _covered(beside: Iterable[HostMount]) -> Iterator[HostMount]:
 
 
 def _mounts_in(mountinfo: str) -> Iterator[HostMount]:
-    for line in mountinfo.splitlines():
+    for line in mountinfo.split("\n"):  # names may hold what else ends a line for Python
         fields, (kind, *_, options) = line.split(" "), [*line.partition(" - ")[2].split(" "), ""][:3]
         if len(fields) > MOUNT_POINT and len(fields[MOUNT_POINT]) <= LONGEST_PATH:
             point = OCTAL.sub(lambda match: chr(int(match[1], 8)), fields[MOUNT_POINT])

@@ -289,8 +289,10 @@ def test_cleanup_finds_and_cancels_what_a_killed_run_has_in_the_queue(slurm: Slu
     listed = subprocess.run(run.command("cleanup"), capture_output=True, text=True, timeout=PATIENCE_S)
     uid = listed.stdout.partition(":")[0]
     assert f"Slurm: job {job} (RUNNING)" in listed.stdout and uid.startswith("run"), listed.stderr
-    with (run.result / "journal.jsonl").open("a") as journal:
-        journal.write('\n{"event": "acquired", "hosts": ["n[1-9999]"]}\n')
+    journal = run.result / "journal.jsonl"
+    (whole := journal.with_suffix(".whole")).write_bytes(journal.read_bytes())
+    with journal.open("a") as file:
+        file.write('\n{"event": "acquired", "hosts": ["n[1-9999]"]}\n')
     removed = cleaned_up(run, code=3)
     assert f"Slurm: removed job {job}\n" in removed
     assert "its nodes are not all known: entry " in removed and "'n[1-9999]' cannot be the name" in removed
@@ -298,6 +300,9 @@ def test_cleanup_finds_and_cancels_what_a_killed_run_has_in_the_queue(slurm: Slu
     assert f"n1: its logs that were not collected stay in {logs}\n" in removed
     assert run.files_left() == [f"runs/{uid}"]
     slurm.wait_for_no_job()
+    with started(run, "resume") as program:
+        assert ended(program) == 2, "what that entry hides is not known"
+    whole.replace(journal)
     with started(run, "resume") as program:  # which fetches them
         assert ended(program) == 1
 
