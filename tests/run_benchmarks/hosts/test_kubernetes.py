@@ -265,7 +265,9 @@ def test_a_search_goes_on_without_a_workers_pod_and_ends_with_its_controllers(
     end = on_pods(replace(plan, cases=(search,)), lose)
     assert end.failure_class is FailureClass.ALLOCATION_PREEMPTED and "-0-x7k2p" in end.evidence
     (job,) = (each for each in api.applied if each["kind"] == "Job")
-    assert job["spec"]["backoffLimit"] == 2, "at 0 the cluster itself would end all pods with the first"
+    assert job["spec"]["backoffLimit"] == 2**31 - 1, (
+        "the cluster would end all pods with so many of one node's"
+    )
 
 
 def test_a_controller_that_takes_a_round_up_finds_its_pods_again(api: KubernetesApi, plan: Plan) -> None:
@@ -282,6 +284,56 @@ def test_a_controller_that_takes_a_round_up_finds_its_pods_again(api: Kubernetes
                 pass
 
     asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["failed", "gone"])
+def test_a_search_without_a_workers_pod_is_taken_up_in_its_others(
+    api: KubernetesApi, plan: Plan, is_there: bool
+) -> None:
+    """The pod that the job has made in its place knows nothing of the round, and is no host of it."""
+
+    async def scenario() -> None:
+        search = replace(plan.cases[0], roles=("controller", "worker"))
+        async with open_allocator(plan, UID).acquire(search) as first:
+            _, lost = api.of_kind("pods")
+            name = lost["metadata"]["name"]
+            beside = {**lost["metadata"], "name": f"{name}-2", "creationTimestamp": "2099-01-01T00:00:00Z"}
+            other = {**lost["spec"], "nodeName": lost["spec"]["nodeName"] if is_there else "node-7"}
+            api.objects["pods", beside["name"]] = {**lost, "metadata": beside, "spec": other}
+            lost["status"] = failed("NodeShutdown")
+            if not is_there:
+                del api.objects["pods", name]
+            again = replace(search, hosts=tuple(host.name for host in first.hosts))
+            async with open_allocator(plan, UID).acquire(again) as second:
+                assert [(host.name, host.address) for host in second.hosts] == [
+                    (host.name, host.address) for host in first.hosts
+                ]
+                assert (await second.hosts[0].transport.run(["echo", "it runs"])).ok
+                with pytest.raises(TransportError):
+                    await second.hosts[1].transport.run(["true"])
+
+    asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["failed", "gone"])
+def test_a_search_without_its_controllers_pod_is_not_taken_up(
+    api: KubernetesApi, plan: Plan, is_there: bool
+) -> None:
+    async def scenario() -> None:
+        search = replace(plan.cases[0], roles=("controller", "worker"))
+        async with open_allocator(plan, UID).acquire(search) as first:
+            lost, _ = api.of_kind("pods")
+            lost["status"] = failed("Evicted")
+            if not is_there:
+                del api.objects["pods", lost["metadata"]["name"]]
+            again = replace(search, hosts=tuple(host.name for host in first.hosts))
+            async with open_allocator(plan, UID).acquire(again):
+                pass
+
+    with pytest.raises(AllocationError) as caught:
+        asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+    assert caught.value.end and "docs/failures.md" in caught.value.remedy
+    assert ("Evicted" if is_there else "not there any more") in caught.value.message
 
 
 def test_a_node_that_failed_gets_pods_only_where_no_other_takes_them(api: KubernetesApi, plan: Plan) -> None:

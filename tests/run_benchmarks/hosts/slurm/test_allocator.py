@@ -247,6 +247,22 @@ def test_a_node_by_whose_fault_a_round_failed_is_not_asked_for_again(slurm: Slur
     in_time(scenario())
 
 
+def test_a_search_without_a_node_that_failed_is_taken_up_on_the_others(slurm: Slurm) -> None:
+    async def scenario() -> None:
+        search = replace(TWO, roles=("controller", "worker"))
+        async with hosts_of(SlurmSettings()).acquire(search) as first:
+            await asyncio.to_thread(slurm.kill_node, "n2")
+            await asyncio.to_thread(slurm.wait_for, {"n2": "down*"})
+            again = replace(search, hosts=tuple(host.name for host in first.hosts))
+            (job,) = slurm.jobs()
+            async with hosts_of(SlurmSettings()).acquire(again) as second:
+                assert [host.name for host in second.hosts] == ["n1", "n2"]
+                assert second.tenure and second.tenure.id == str(job)
+                assert slurm.jobs() == {job: "RUNNING"}
+
+    in_time(scenario())
+
+
 @pytest.fixture
 def drained(slurm: Slurm) -> Iterator[str]:
     """A node that is to have no jobs."""

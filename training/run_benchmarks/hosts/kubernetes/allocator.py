@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from itertools import count
 
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host, NotGivenBackError, warn_of_stuck_jobs
-from run_benchmarks.hosts.kubernetes.ends import PodTenure
+from run_benchmarks.hosts.kubernetes.ends import PodTenure, deleted, ended
 from run_benchmarks.hosts.kubernetes.manifests import ALIVE, KINDS, LABEL_JOB, Workers
 from run_benchmarks.hosts.kubernetes.pending import Pending
 from run_benchmarks.names import LABEL_RUN
@@ -73,7 +73,8 @@ class KubernetesHosts:
         keeping: asyncio.Task[None] | None = None
         try:
             job, pods = await self._job_and_pods(case)
-            hosts = hosts_of(pods, job, self._kubectl)
+            names = case.hosts if _is_search_again(case) else names_of(pods)
+            hosts = hosts_of(names, pods, job, self._kubectl)
             LOGGER.info(f"Kubernetes' job {job} runs on {', '.join(host.name for host in hosts)}")
             keeping = asyncio.create_task(_keep(hosts, self._settings.abandoned_after / BEATS))
             decisive = 1 if case.roles else None  # a search goes on without its other nodes
@@ -125,10 +126,12 @@ class KubernetesHosts:
         raise NotGivenBackError(stuck, DELETE_S, where=WHERE, remedy=STUCK_REMEDY)
 
     async def _job_and_pods(self, case: CasePlan) -> tuple[str, tuple[Pod, ...]]:
-        """A job, with its pods by their index, all of which run."""
+        """A job, with its pods by their index, which all run; of a search that is taken up those that are left."""
         nodes, limit_s = case.settings.nnodes, self._settings.pending_limit
         try:
             job = await self._job_for(case)
+            if _is_search_again(case):
+                return job, those_left(case.hosts, await self._kubectl.pods(_of_job(job)), job)
             stuck = tuple(self._stuck.values())
             return job, await Pending(self._kubectl, job, _of_job(job), nodes, limit_s, stuck).ready()
         except AllocationError:
@@ -156,15 +159,54 @@ class KubernetesHosts:
         return name
 
 
-def hosts_of(pods: Sequence[Pod], job: str, kubectl: Kubectl) -> tuple[Host, ...]:
-    """The pods as hosts: named by their nodes or, where two are on one, by themselves too."""
-    nodes = [pod.spec.node_name or pod.name for pod in pods]
-    alone = len(set(nodes)) == len(nodes)
-    names = [node if alone else f"{node}.{pod.index}" for node, pod in zip(nodes, pods, strict=True)]
+def names_of(pods: Sequence[Pod]) -> tuple[str, ...]:
+    """What the pods are called as hosts: by their nodes or, where two are on one, by themselves too."""
+    alone = len({_node(pod) for pod in pods}) == len(pods)
+    return tuple(_node(pod) if alone else _shared(pod) for pod in pods)
+
+
+def hosts_of(names: Sequence[str], pods: Sequence[Pod], job: str, kubectl: Kubectl) -> tuple[Host, ...]:
+    """The hosts of these names, in the order of the pods' indices; one whose pod is not there is out of reach."""
+    by_index = {pod.index: pod.name for pod in pods}
     return tuple(
-        Host(name, f"{job}-{pod.index}.{job}", KubectlTransport(name, pod.name, kubectl))
-        for name, pod in zip(names, pods, strict=True)
+        Host(
+            name,
+            f"{job}-{index}.{job}",
+            KubectlTransport(name, by_index.get(index, f"{job}-{index}"), kubectl),
+        )
+        for index, name in enumerate(names)
     )
+
+
+def those_left(names: Sequence[str], pods: Sequence[Pod], job: str) -> tuple[Pod, ...]:
+    """The pods that a search of these hosts began in, as far as they are there: the job may have made others since.
+
+    Raises:
+        AllocationError: its controller's has ended.
+    """
+    newest_first = sorted(pods, key=lambda pod: pod.metadata.creation_timestamp, reverse=True)
+    left = {
+        pod.index: pod
+        for pod in newest_first
+        if 0 <= pod.index < len(names) and names[pod.index] in (_node(pod), _shared(pod))
+    }
+    end = left[0].end if 0 in left else deleted(f"{job}-0")
+    if end:
+        raise AllocationError.by(ended(job, end, names[0]))
+    return tuple(left[index] for index in sorted(left))
+
+
+def _is_search_again(case: CasePlan) -> bool:
+    """Whether it is a search that is taken up: it has gone on without its other nodes, where they were lost."""
+    return bool(case.roles and case.hosts)
+
+
+def _node(pod: Pod) -> str:
+    return pod.spec.node_name or pod.name
+
+
+def _shared(pod: Pod) -> str:
+    return f"{_node(pod)}.{pod.index}"
 
 
 def _of_job(job: str) -> str:

@@ -100,7 +100,7 @@ class PodTenure:
 
     async def _gone(self) -> tuple[str, PodEnd] | None:
         pods = {pod.name: pod for pod in await self._kubectl.pods(self._selector)}
-        seen = {name: pods[name].end if name in pods else _deleted(name) for name in self._nodes}
+        seen = {name: pods[name].end if name in pods else deleted(name) for name in self._nodes}
         ends = [(name, end) for name, end in seen.items() if end]
         if self._decisive.isdisjoint(name for name, _ in ends):
             return None
@@ -108,5 +108,6 @@ class PodTenure:
         return min(ends, key=lambda each: each[1].kind is FailureClass.ALLOCATION_CANCELLED, default=None)
 
 
-def _deleted(name: str) -> PodEnd:
+def deleted(name: str) -> PodEnd:
+    """Of a pod that is not there."""
     return PodEnd(FailureClass.ALLOCATION_CANCELLED, f"pod {name}: it is not there any more")

@@ -28,6 +28,7 @@ RESERVE_S = 3600
 PODS_KEPT_S = 600  # after their end, for who wants to look at them
 LOOK_S, PROBE_S = 10, 2
 GRACE_S, LINGER_S = 30, 20
+MOST_FAILURES = 2**31 - 1  # as many as the API takes
 # $0: a file that the controller touches; $1: seconds. Where no controller has touched it for so long, the pod ends. $2:
 # so many seconds more at first, in which other pods of the job may be pending. A pod that is asked to end while a
 # controller holds it lingers: it would be gone before anybody has seen why, and its logs with it.
@@ -75,8 +76,9 @@ class Workers:
             "completions": count,
             "parallelism": count,
             "completionMode": "Indexed",
-            # at a pod more that is lost the job deletes all of them: a search goes on while it has nodes
-            "backoffLimit": count if self.case.roles else 0,
+            # at a pod more that is lost the job deletes all of them: a search goes on without its nodes, whatever
+            # becomes of the pods in their place, each of which is made later than the one before
+            "backoffLimit": MOST_FAILURES if self.case.roles else 0,
             "activeDeadlineSeconds": round(
                 self.settings.pending_limit + self.rounds * (self.case.deadline_s + RESERVE_S)
             ),

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host, NotGivenBackError, warn_of_stuck_jobs
 from run_benchmarks.hosts.slurm.ends import ended
@@ -65,7 +66,8 @@ class SlurmHosts:
             with suppress(FlagPerfError), warn_of_stuck_jobs():  # the first error is the one to be raised
                 await self._give_back()
             raise
-        hosts = [host for host in self._hosts if host.name in case.hosts or not case.hosts]
+        by_name = {host.name: host for host in self._hosts}
+        hosts = [by_name[name] for name in case.hosts or by_name]
         tenure = JobTenure(self._slurm, job, self._settings.save_before)
         try:
             yield Allocation(tuple(hosts[: case.settings.nnodes]), tenure)
@@ -121,9 +123,8 @@ class SlurmHosts:
             raise AllocationError(message, where="slurm", remedy="begin the run anew")
         if self._job and job:
             return job
-        return await self._hold(
-            await wait_in_queue(self._slurm, job.id if job else await self._submit(nodes, case))
-        )
+        job = await wait_in_queue(self._slurm, job.id if job else await self._submit(nodes, case))
+        return await self._hold(job, case.hosts)
 
     async def _left(self) -> Job | None:
         """The newest job of this run that Slurm knows, which a controller that has died asked for."""
@@ -133,7 +134,9 @@ class SlurmHosts:
     def _serves(self, job: Job, case: CasePlan, nodes: int) -> bool:
         """Whether the round can be run, or go on, in this job."""
         if case.hosts:
-            return job.state == RUNNING and set(case.hosts) <= set(job.nodes)
+            # a search has gone on without its other nodes, where they were lost
+            needed = case.hosts[:1] if case.roles else case.hosts
+            return job.state == RUNNING and set(needed) <= set(job.nodes)
         is_there = job.state in (PENDING, RUNNING) and job.fields.get("NumNodes", "").split("-")[0] == str(
             nodes
         )
@@ -171,11 +174,12 @@ class SlurmHosts:
             return True
         return True
 
-    async def _hold(self, job: Job) -> Job:
-        """Take over a job that runs, and keep it."""
+    async def _hold(self, job: Job, earlier: Sequence[str]) -> Job:
+        """Take over a job that runs, and keep it. Of `earlier` nodes those that it has lost are out of reach."""
         self._job = job
         self._keeping = asyncio.create_task(self._keep(job.id))
-        self._hosts = await hosts_of(self._slurm, job, self._open)
+        nodes = tuple(dict.fromkeys((*job.nodes, *earlier)))
+        self._hosts = await hosts_of(self._slurm, replace(job, nodes=nodes), self._open)
         LOGGER.info(f"Slurm's job {job.id} runs on {job.fields.get('NodeList', '')}")
         return job
 
