@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import strategies as st
 
-from run_benchmarks.hosts.kubernetes.allocator import hosts_of
+from run_benchmarks.hosts.base import AllocationError
+from run_benchmarks.hosts.kubernetes.allocator import hosts_of, names_of
 from run_benchmarks.hosts.kubernetes.ends import ended
 from run_benchmarks.reading import object_in, parsed
 from run_benchmarks.transports.kubectl.client import Kubectl
@@ -53,5 +55,6 @@ def test_whatever_is_said_of_pods_is_bounded_and_names_are_names(listed: str) ->
         assert len(str(pod.waits_for)) < 2 * LONGEST_TEXT
         if pod.end:
             assert len(ended("job", pod.end).message) < 5 * LONGEST_TEXT
-    for host in hosts_of(pods, "job", Kubectl()):
-        assert re.fullmatch("[a-z0-9.-]+", host.name)
+    with suppress(AllocationError):  # a name that is too long for a file's
+        for host in hosts_of(names_of(pods), pods, "job", Kubectl()):
+            assert re.fullmatch("[a-z0-9.-]+", host.name)

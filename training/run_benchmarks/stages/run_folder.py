@@ -49,13 +49,16 @@ MAKE_OPEN_FOLDER = (
 
 
 def _removal(go: str) -> str:
-    """What removes, of $1, the run's folder, those folders in it that follow, and what is empty then."""
+    """What removes, of $1, the run's folder, those folders in it that follow, and what is empty then.
+
+    Another host that shares them may do so at once: what has gone meanwhile is removed.
+    """
     return (
         f'[ -e "$0/$1" ] || [ -L "$0/$1" ] || exit 0; {go}{OWN_FOLDERS}run=$1; shift; '
-        'for d; do [ -e "./$d" ] || [ -L "./$d" ] || continue; '
-        '(own "${d%/*}"; exec rm -rf "./${d##*/}") || failed=1; done; '
-        'own "$run"; find . -mindepth 1 -depth -type d -empty -delete 2>/dev/null; '
-        'cd -P .. && rmdir "./${run##*/}" 2>/dev/null; exit "${failed:-0}"'
+        'gone() { [ ! -e "./$1" ] && [ ! -L "./$1" ]; }; '
+        'for d; do gone "$d" || (own "${d%/*}"; exec rm -rf "./${d##*/}") || gone "$d" || failed=1; done; '
+        '(own "$run"; find . -mindepth 1 -depth -type d -empty -delete 2>/dev/null; '
+        'cd -P .. && rmdir "./${run##*/}" 2>/dev/null; :) || gone "$run" || failed=1; exit "${failed:-0}"'
     )
 
 
