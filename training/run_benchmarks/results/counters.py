@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 # A device that is on always draws power, and counters are updated at least every 100 ms.
 FROZEN_AFTER_MS = 5_000
-
-
 # What is set back more often, and in more than so many of its growths, counts something else.
 MOST_LEAPS, MOST_OF_GROWTHS = 3, 0.05
 

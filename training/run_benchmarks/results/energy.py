@@ -120,10 +120,8 @@ def _together(parts: Sequence[DeviceEnergy]) -> DeviceEnergy:
         sum(value for _, value in measured),
         sum(part.covered_ms for part, _ in measured),
         " and ".join(sorted({part.method for part, _ in measured})),
-        *(
-            "; ".join(dict.fromkeys(text for text in texts if text))
-            for texts in zip(*((part.reason, part.doubt) for part, _ in measured), strict=True)
-        ),
+        "; ".join(dict.fromkeys(part.reason for part, _ in measured if part.reason)),
+        "; ".join(dict.fromkeys(part.doubt for part, _ in measured if part.doubt)),
     )
 
 
