@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.live_files import any_says
 from tests.ports import free_port
 
 TRAINING = Path(__file__).resolve().parents[2] / "training"
@@ -78,7 +79,7 @@ class Site:
     def wait_for_an_evaluation(self, program: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + PATIENCE_S
         logs = f"fp/.flagperf/runs/**/{ENDLESS}/round1/**/rank0.out.log"
-        while not any('"EVALUATE"' in log.read_text() for log in self.folder.glob(logs)):
+        while not any_says('"EVALUATE"', self.folder, logs):
             assert program.poll() is None, self.output
             assert time.monotonic() < deadline, self.output
             time.sleep(0.05)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.live_files import live_files
 from tests.ports import reserved_port
 from tests.run_benchmarks.faults.seen import Seen, fault
 from tests.run_benchmarks.whole_run import WholeRun, make_whole_run
@@ -62,7 +63,7 @@ class Program:
 
     def wait_until_it_trains(self) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        while not list(self.run.host.glob("runs/*/*/*/round1/*/rank0.out.log")):
+        while not live_files(self.run.host, "runs/*/*/*/round1/*/rank0.out.log"):
             assert self.process.poll() is None, self.output
             assert time.monotonic() < deadline, self.output
             time.sleep(0.05)

@@ -13,6 +13,7 @@ from typing import Any
 
 from run_benchmarks.results.load import load_run
 from tests.lab.lab import Lab
+from tests.live_files import any_says
 from tests.run_benchmarks.e2e.harness import Bench, Ended, containers, ending, run_folder, wait_until
 from tests.run_benchmarks.e2e.pair import write_pair
 from tests.run_benchmarks.faults.seen import Seen
@@ -61,7 +62,7 @@ class Pair:
         """Wait until `text` stands in a file of the result tree."""
 
         def there() -> bool:
-            return any(text in path.read_text() for path in (self.bench.folder / "result").rglob(name))
+            return any_says(text, self.bench.folder / "result", f"**/{name}")
 
         wait_until(there, lambda: process.poll() is None, f"{text!r} in {name}")
 

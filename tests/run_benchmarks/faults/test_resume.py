@@ -16,6 +16,7 @@ import pytest
 from run_benchmarks import verbs
 from run_benchmarks.interruption import asker_here
 from run_benchmarks.results.round_result import RoundResult
+from tests.live_files import live_files
 from tests.ports import reserved_port
 from tests.run_benchmarks.faults.seen import Seen, fault
 from tests.run_benchmarks.whole_run import PROGRAM, WholeRun, make_whole_run
@@ -149,7 +150,7 @@ def test_a_training_that_its_deadline_ended_while_nobody_watched_has_timed_out(
     run.behave("hang")
     run.configure("CASE_DEADLINE_HOURS = 4 / 3600\n")
     killed_after(run, "train", "from run_benchmarks.stages import launch\nlaunch.DEADLINE_MARGIN_S = 0")
-    (log,) = wait_for(lambda: [*(run.host / "runs").rglob("start_pytorch_task.log")])
+    (log,) = wait_for(lambda: live_files(run.host / "runs", "**/start_pytorch_task.log"))
     wait_for(lambda: "ended by signal 15" in log.read_text())
     run.main(verb)
     assert (result_of(run)["verdict"], result_of(run)["failure"]["class"]) == ("TIMED_OUT", "deadline")

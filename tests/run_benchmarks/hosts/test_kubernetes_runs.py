@@ -16,6 +16,7 @@ import pytest
 from run_benchmarks.hosts.kubernetes.manifests import ALIVE
 from tests.fakes.kubelets import Processes
 from tests.fakes.kubernetes_api import KubernetesApi
+from tests.live_files import any_says
 from tests.ports import free_port
 from tests.run_benchmarks.process_table import pids_with
 from tests.run_benchmarks.transports.conftest import need_kubectl
@@ -64,8 +65,7 @@ def until(holds: Callable[[], Any], process: subprocess.Popen[str]) -> None:
 def training(run: WholeRun) -> subprocess.Popen[str]:
     """A run whose task has said that it trains, and that has it in its journal."""
     process = subprocess.Popen(run.command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    logs = run.folder / "fp"
-    until(lambda: any("STEP_END" in each.read_text() for each in logs.rglob("rank0.out.log")), process)
+    until(lambda: any_says("STEP_END", run.host, "runs/**/rank0.out.log"), process)
     until(lambda: '"stage": "train"' in (run.result / "journal.jsonl").read_text(), process)
     return process
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.live_files import live_files
 from tests.ports import free_port
 from tests.run_benchmarks.process_table import pids_with
 from tests.run_benchmarks.whole_run import REAL_TRAINING, SCRIPT, WholeRun, make_whole_run
@@ -74,7 +75,7 @@ def ended(program: subprocess.Popen[str]) -> int:
 
 def trains(run: WholeRun) -> None:
     """Wait until the toy has begun, and the round could be taken up."""
-    until("rank that trains", lambda: list(run.host.glob("runs/*/*/*/round1/*/rank0.out.log")))
+    until("rank that trains", lambda: live_files(run.host, "runs/*/*/*/round1/*/rank0.out.log"))
     until("entrance", lambda: '"stage": "train"' in (run.result / "journal.jsonl").read_text())
 
 
@@ -136,7 +137,7 @@ def test_a_round_whose_node_fails_is_run_again_on_another(slurm: Slurm, run: Who
     with started(run) as program:
         trains(run)
         slurm.kill_node("n1")
-        until("failed attempt", lambda: list(run.result.glob("*/round1.attempt1")))
+        until("failed attempt", lambda: live_files(run.result, "*/round1.attempt1"))
         (run.folder / "data" / "go").touch()
         assert ended(program) == 0
     result = the_round(run)
@@ -155,7 +156,7 @@ def test_a_preempted_round_queues_again(slurm: Slurm, run: WholeRun) -> None:
     with started(run) as program:
         trains(run)
         other = slurm.allocate("--partition=batch", "--nodes=3", "--exclusive")
-        until("failed attempt", lambda: list(run.result.glob("*/round1.attempt1")))
+        until("failed attempt", lambda: live_files(run.result, "*/round1.attempt1"))
         (run.folder / "data" / "go").touch()
         slurm.run("scancel", str(other))
         assert ended(program) == 0
