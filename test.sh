@@ -21,7 +21,7 @@ LOGS=$PWD/.venv/logs
 LAB_TOOLS=(sshd:openssh-server ip:iproute2 tc:iproute2 iptables:iptables debootstrap:debootstrap dockerd:docker.io
            pgrep:procps nsenter:util-linux podman:podman catatonit:catatonit newuidmap:uidmap chromium:chromium
            gcc:build-essential ipmitool:ipmitool ipmi_sim:openipmi prometheus:prometheus
-           munged:munge slurmctld:slurm-wlm slurmdbd:slurmdbd mariadbd:mariadb-server-core)
+           munged:munge slurmctld:slurm-wlm slurmdbd:slurmdbd mariadbd:mariadb-server-core my_print_defaults:mariadb-client-core)
 
 install_tools() {
   local missing=() tool

@@ -14,7 +14,7 @@ from tests.ports import free_port
 from tests.slurm.fixtures import need_slurm
 from tests.slurm.slurm import SBIN, Slurm, wait_until
 
-TOOLS = ("mariadb-install-db", "mariadbd", "slurmdbd", "sacct")
+TOOLS = ("mariadb-install-db", "my_print_defaults", "mariadbd", "slurmdbd", "sacct")
 # A job that takes more memory than it asked for is killed: seen once a second, for there is no control group.
 COUNTING = """\
 AccountingStorageType=accounting_storage/slurmdbd
@@ -46,7 +46,7 @@ def why_no_accounting() -> str | None:
     """The reason why no Slurm can count on this machine, with the remedy; None: one can."""
     missing = [tool for tool in TOOLS if shutil.which(tool, path=SBIN) is None]
     return (
-        f"{', '.join(missing)} not found (apt-get install mariadb-server-core slurmdbd)" if missing else None
+        f"{', '.join(missing)} not found (apt-get install mariadb-server-core mariadb-client-core slurmdbd)" if missing else None
     )
 
 
