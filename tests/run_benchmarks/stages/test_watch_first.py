@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from run_benchmarks.runtimes.base import Runtime
-from run_benchmarks.stages import watch, watch_first
+from run_benchmarks.stages import contact, watch, watch_first
 from run_benchmarks.stages.watch import Ended, Outcome
 from run_benchmarks.stages.watch_first import WatchFirst, out_of_reach
 from run_benchmarks.transports.base import Transport, TransportError
@@ -24,7 +24,8 @@ LOST = TransportError("contact was lost", where="h")
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[HandClock]:
     clock = HandClock()
-    monkeypatch.setattr(watch, "time", clock)
+    for module in (contact, watch):
+        monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(watch, "RECONNECT_EVERY_S", 0.0)
     for module in (watch, watch_first):
         monkeypatch.setattr(module, "SETTLE_S", 0.05)
