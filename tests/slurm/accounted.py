@@ -45,9 +45,8 @@ StorageLoc=flagperf
 def why_no_accounting() -> str | None:
     """The reason why no Slurm can count on this machine, with the remedy; None: one can."""
     missing = [tool for tool in TOOLS if shutil.which(tool, path=SBIN) is None]
-    return (
-        f"{', '.join(missing)} not found (apt-get install mariadb-server-core mariadb-client-core slurmdbd)" if missing else None
-    )
+    packages = "mariadb-server-core mariadb-client-core slurmdbd"
+    return f"{', '.join(missing)} not found (apt-get install {packages})" if missing else None
 
 
 def need_accounting() -> None:
