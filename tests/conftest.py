@@ -7,6 +7,7 @@ import pytest
 
 pytest_plugins = [
     "tests.browser",
+    "tests.failure_places",
     "tests.lab.fixtures",
     "tests.run_benchmarks.faults.seen",
     "tests.slow",
