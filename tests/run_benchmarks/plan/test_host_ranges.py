@@ -34,7 +34,7 @@ def test_what_is_no_range_says_why(entry: str) -> None:
 
 
 def test_a_slip_of_the_pen_does_not_fill_the_memory() -> None:
-    many = ",".join(["1-999999999"] * 9)
+    many = ",".join(["1"] * (MOST_HOSTS + 1))
     for entry in ("n[1-99999]", "n[1-9999][1-9999]", "n[0-999999999999999999]", f"n[{many}]", "n[0-99999/2]"):
         with pytest.raises(ValueError, match=f"more than {MOST_HOSTS}"):
             expand(entry)

@@ -36,7 +36,7 @@ def expand(entry: str) -> tuple[str, ...]:
     if any("[" in part or "]" in part for part in plain):
         raise ValueError("has a bracket without its other half")
     # counted before any is made: a few characters may stand for more than fits in the memory
-    if math.prod(map(_count, ranges)) > MOST_HOSTS:
+    if entry.count(",") >= MOST_HOSTS or math.prod(map(_count, ranges)) > MOST_HOSTS:
         raise ValueError(f"stands for more than {MOST_HOSTS} hosts")
     numbers = [_numbers(text) for text in ranges]
     return tuple(
