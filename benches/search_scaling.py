@@ -21,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "training")]
 
+from run_benchmarks.plan.secrets import by_name_alone  # noqa: E402
 from run_benchmarks.results.load import load_run  # noqa: E402
 from run_benchmarks.results.round_result import RoundResult  # noqa: E402
 from run_benchmarks.results.search.scaling import scaling_table  # noqa: E402
@@ -48,7 +49,7 @@ def results(folder: Path, rounds: int) -> Iterator[RoundResult]:
             ended = bench.run()
             if ended.code or ended.folder is None:
                 sys.exit(ended.output)
-            yield from load_run(ended.folder).results
+            yield from load_run(ended.folder, by_name_alone).results
 
 
 def main() -> None:

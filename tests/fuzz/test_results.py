@@ -20,6 +20,7 @@ from run_benchmarks.display.progress import Progress
 from run_benchmarks.display.rows import UNICODE
 from run_benchmarks.follow import _Lines
 from run_benchmarks.pace import LEAST_S
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.rescore import rescore
 from run_benchmarks.results.round_result import RoundResult
@@ -182,7 +183,7 @@ def written(folder: Path, case: Any, lines: list[str], telemetry: str = "") -> R
     result = conclude(case, observed(case), node.parent)
     write_summary(folder, Run("run1", "run1-x", "2026-01-02", 0, (result,), {}))
     assert "could not be made" not in (folder / "summary.md").read_text(encoding="utf-8")
-    assert load_run(folder).results == (result,)
+    assert load_run(folder, by_name_alone).results == (result,)
     assert results_text([result], 80)
     assert result.failure is None or result.failure.failure_class is not FailureClass.CONTROLLER_ERROR
     return result
@@ -309,9 +310,9 @@ def test_whatever_is_torn_in_a_folder_it_is_read_and_scored_again(name: str, dat
         assume(text != path.read_text())
         path.write_text(text, encoding="utf-8", errors="replace")
         try:
-            loaded = load_run(folder)
+            loaded = load_run(folder, by_name_alone)
             assert json.dumps(loaded.as_dict(), allow_nan=False)
             assert results_text(loaded.results, 80)
-            assert [line for each in rescore(folder) for line in each.lines()]
+            assert [line for each in rescore(folder, by_name_alone) for line in each.lines()]
         except FlagPerfError as error:
             assert str(folder) in error.where  # nothing is left that says that this was a run

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from run_benchmarks.interruption import REQUEST, take_request
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import JOURNAL, RUN_UID
+from run_benchmarks.plan.secrets import NO_SECRETS
 from run_benchmarks.resumption import read_resumption
 from run_benchmarks.stages.watch import Ended, Outcome
 from tests.fuzz.long_run import holds
@@ -59,7 +60,7 @@ def test_whatever_a_journal_says_it_is_taken_up_or_refused(journal: str) -> None
         (folder / JOURNAL).write_text(journal, encoding="utf-8", errors="replace")
         ours = Journal(folder / JOURNAL, is_taken_over=True)
         try:
-            so_far = read_resumption(folder, ours)
+            so_far = read_resumption(folder, ours, NO_SECRETS)
         except FlagPerfError:
             return
         finally:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from run_benchmarks.display.drawing import figure_rows
 from run_benchmarks.display.lines import PlainLines
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.reading import parsed
 from run_benchmarks.report.report import report_body
 from run_benchmarks.results.folder import open_folder
@@ -62,10 +63,10 @@ def test_whatever_a_controller_says_there_is_a_result_and_a_report(log: str) -> 
         for written in folder.rglob("result.json"):
             written.unlink()
         (folder / "summary.json").unlink()
-        run = load_run(folder)
+        run = load_run(folder, by_name_alone)
         (result,) = run.results
         assert parsed(RoundResult, result.as_dict(), "result.json")
-        assert "Failed" in str(report_body(open_folder(folder), run)) or result.search is None
+        assert "Failed" in str(report_body(open_folder(folder), run, str)) or result.search is None
 
 
 @holds(log=logs())

@@ -22,6 +22,7 @@ from run_benchmarks.display.rows import UNICODE
 from run_benchmarks.follow import _Lines
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.plan.as_dict import plain
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.results.evidence import NodeLogs, explain
 from run_benchmarks.results.judge import judge
 from run_benchmarks.results.load import load_run
@@ -69,7 +70,7 @@ def concluded(folder: Path, *lines: str, case: Any = CASE, telemetry: str = "") 
     run = Run("run1", "run1-x", "2026-01-02", 0, (result,), {})
     write_summary(folder, run)
     assert json.loads((node.parent / "result.json").read_text()) == json.loads(json.dumps(result.as_dict()))
-    assert load_run(folder).results == (result,)
+    assert load_run(folder, by_name_alone).results == (result,)
     assert (folder / "summary.md").read_text(encoding="utf-8").startswith("# run1")
     return result
 
@@ -153,7 +154,9 @@ def test_what_breaks_the_judge_costs_the_round_its_figures_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_lines: LogLines
 ) -> None:
     """A fault of our own: a result that no file can hold."""
-    monkeypatch.setattr(round_state, "judge", lambda *given: replace(judge(*given), facts={"x": object()}))
+    judged = round_state.without_secrets
+    broken = {"x": object()}
+    monkeypatch.setattr(round_state, "without_secrets", lambda *given: replace(judged(*given), facts=broken))
     result = concluded(tmp_path)
     assert result.failure is not None and result.failure.failure_class is FailureClass.CONTROLLER_ERROR
     assert set(result.figures) == {"round_time"}
@@ -253,7 +256,7 @@ def test_no_text_of_a_result_is_longer_than_a_reader_reads(values: dict[str, Any
     write_rank_log(
         tmp_path / "h1_noderank0", [begun, *events, replace(finished, value={**finished.value, **values})]
     )
-    texts = text_of(judge(planned(CASE), observed(CASE), tmp_path))
+    texts = text_of(judge(planned(CASE), observed(CASE), tmp_path, str))
     assert max(map(len, texts)) < 5_000 and len(texts) < 200
 
 
@@ -267,7 +270,7 @@ def text_of(result: RoundResult) -> list[str]:
 def test_a_changed_parameter_of_any_length_is_shown_in_a_line(tmp_path: Path) -> None:
     started = Event(EventName.INIT_START, {"config": {"data": LONG}, "changed": ["data"]})
     write_rank_log(tmp_path / "h1_noderank0", [started, *training_events()[1:]])
-    result = judge(planned(CASE), observed(CASE), tmp_path)
+    result = judge(planned(CASE), observed(CASE), tmp_path, str)
     assert result.rules.stamp == "open" and max(map(len, text_of(result))) < 5_000
 
 
@@ -275,7 +278,7 @@ def test_of_many_stray_logs_the_first_are_named(tmp_path: Path) -> None:
     write_rank_log(tmp_path / "h1_noderank0", training_events())
     for rank in range(5, 905):
         (tmp_path / "h1_noderank0" / f"rank{rank}.out.log").touch()
-    notes = judge(planned(CASE), observed(CASE), tmp_path).notes
+    notes = judge(planned(CASE), observed(CASE), tmp_path, str).notes
     assert len(notes) < 60 and "880 more notes like these" in notes
 
 

@@ -13,6 +13,7 @@ import pytest
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import JOURNAL, RUN_LOG
 from run_benchmarks.own_folder import check_own
+from run_benchmarks.plan.secrets import NO_SECRETS
 from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.resumption import Resumption, RoundSoFar, read_resumption
@@ -39,7 +40,7 @@ def taken_up(folder: Path, *events: tuple[str, dict[str, Any]]) -> Resumption:
     for event, facts in events:
         journal.write(event, **facts)
     try:
-        return read_resumption(folder, journal)
+        return read_resumption(folder, journal, NO_SECRETS)
     finally:
         journal.close()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.round_result import RoundResult
 from tests.ports import free_port
@@ -102,7 +103,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WholeRun:
 
 
 def result_of(run: WholeRun) -> RoundResult:
-    (result,) = load_run(run.result).results
+    (result,) = load_run(run.result, by_name_alone).results
     return result
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.summary import without_nodes
 from run_benchmarks.verbs import main
@@ -35,7 +36,7 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WholeRun]
 
 def summed_up(folder: Path) -> Any:
     """What summary.json holds, of the run that is read back."""
-    run = load_run(folder)
+    run = load_run(folder, by_name_alone)
     return replace(run, results=tuple(map(without_nodes, run.results))).as_dict()
 
 
@@ -45,7 +46,7 @@ def test_a_real_run_is_shown_after_its_configuration_has_gone(
     assert whole.main() == 0
     table = capsys.readouterr().out.splitlines()[:2]
     assert summed_up(whole.result) == whole.summary
-    assert load_run(whole.result).notes == ()
+    assert load_run(whole.result, by_name_alone).notes == ()
     whole.configure("CASES = {'nonsense': 5}\nVENDOR = 7\n")
     whole.tree.configure(cluster_conf="HOSTS = not Python")
     assert whole.main() == 2
@@ -86,7 +87,7 @@ def test_tables_causes_and_meanings(log_path: Path, capsys: pytest.CaptureFixtur
 
 def test_json_is_what_the_run_is_read_to(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(log_path / RUN), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == load_run(log_path / RUN).as_dict()
+    assert json.loads(capsys.readouterr().out) == load_run(log_path / RUN, by_name_alone).as_dict()
     assert main(["show", str(log_path / RUN), "--json", "--rescore"]) == 0
     rescored = json.loads(capsys.readouterr().out)
     assert rescored["rounds"][0]["verdict"] == ["CONVERGED", "CONVERGED"]

@@ -19,6 +19,7 @@ from pydantic import Field
 from run_benchmarks.commands import run_command
 from run_benchmarks.journal import Journal, kept_folders
 from run_benchmarks.names import JOURNAL, RUN_NAME, RUN_UID, RunId
+from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.reading import parsed
 from run_benchmarks.results.controller import DIED, LostController, lost_controller
 from run_benchmarks.results.folder import RoundKey, RunFolder, as_list, observation_of, open_folder, section
@@ -121,11 +122,12 @@ class _Entrance:
     seen: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_resumption(path: Path, journal: Journal) -> Resumption:
+def read_resumption(path: Path, journal: Journal, secrets: Secrets) -> Resumption:
     """What the folder of a run tells of how far it came.
 
     Args:
         journal: the run's, taken over: nobody else goes on with it.
+        secrets: what is hidden in what has to be judged now.
 
     Raises:
         FlagPerfError: it has ended, was never begun, or its journal or a result cannot be read.
@@ -134,7 +136,9 @@ def read_resumption(path: Path, journal: Journal) -> Resumption:
     where = str(path / JOURNAL)
     start = start_of(folder)
     ended_rounds = frozenset(_keys(folder, "round_ended"))
-    results = {RoundKey(each.case, each.round): each for each in results_in(folder, ended_rounds)}
+    results = {
+        RoundKey(each.case, each.round): each for each in results_in(folder, ended_rounds, lambda: secrets)
+    }
     done = ended_rounds | results.keys() - _between_attempts(folder)
     begun = {key for key in _keys(folder, "round_started") if key not in done}
     entries, controller = _by_round(folder), lost_controller(folder)

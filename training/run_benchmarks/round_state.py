@@ -15,10 +15,10 @@ from run_benchmarks.meters.reading import MeterReadings
 from run_benchmarks.names import Node
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.plan.redact import redact_text
-from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
+from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.reading import parsed
 from run_benchmarks.results.clocks import NodeClock
-from run_benchmarks.results.judge import judge
+from run_benchmarks.results.judge import without_secrets
 from run_benchmarks.results.planned import planned
 from run_benchmarks.results.provenance import Origin
 from run_benchmarks.results.round_result import Attempt, Observation, RoundResult, write_json
@@ -175,14 +175,14 @@ class RoundState:
         )
 
 
-def judged(case: CasePlan, seen: Observation, folder: Path, secrets: Secrets = NO_SECRETS) -> RoundResult:
+def judged(case: CasePlan, seen: Observation, folder: Path, secrets: Secrets) -> RoundResult:
     """The result of a round, without `secrets`; nothing is written, and nothing raised.
 
     This is where whatever the logs hold is stopped: an error in judging, or a result that no file can hold, is the
     round's failure and costs its figures, so that the rounds after it and the summary are not lost.
     """
     try:
-        result = secrets.hide_in(judge(planned(case), seen, folder, secrets.hide))
+        result = without_secrets(planned(case), seen, folder, secrets)
         content = result.as_dict()
         json.dumps(content, allow_nan=False).encode()
         parsed(RoundResult, content, "result.json")  # nobody could read what the record itself does not take

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.results.load import load_run
 from tests.lab.lab import Lab
 from tests.run_benchmarks.e2e.harness import Bench, Ended, containers, ending, run_folder, wait_until
@@ -98,7 +99,7 @@ class Searching:
         for host in hosts:
             assert containers(self.lab, host) == run_folder(self.lab, host, ended.uid()) == ""
         assert ended.folder is not None
-        load_run(ended.folder)
+        load_run(ended.folder, by_name_alone)
 
 
 def parsed(log: str) -> Events:

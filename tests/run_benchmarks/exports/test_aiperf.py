@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.results.load import load_run
 from run_benchmarks.verbs import main
 from tests.run_benchmarks.exports.demo_run import copied
@@ -93,6 +94,6 @@ def test_the_trials(exported: Path) -> None:
 
 def test_a_run_without_a_search_has_none(tmp_path: Path) -> None:
     run = copied(tmp_path, rounds=1)
-    assert load_run(run).results
+    assert load_run(run, by_name_alone).results
     assert main(["export", str(run), "--format", "aiperf", "--output", str(tmp_path / "out")]) == 2
     assert not (tmp_path / "out").exists()

@@ -13,6 +13,7 @@ import pytest
 from run_benchmarks.exports.ais_bench import export_ais_bench
 from run_benchmarks.exports.chosen import rounds_in
 from run_benchmarks.exports.mlperf_log import why_not
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.round_result import write_json
 from run_benchmarks.verbs import main
@@ -31,12 +32,14 @@ FOLDER = "bert_pytorch_cpu_1_1_2"
 
 def test_the_fields_of_a_round_and_the_line_of_its_case(tmp_path: Path) -> None:
     run = copied(tmp_path, rounds=2)
-    assert export_ais_bench(run, tmp_path / "out") == [f"case {CASE}, round 3 is left out: INTERRUPTED"]
+    assert export_ais_bench(run, tmp_path / "out", by_name_alone) == [
+        f"case {CASE}, round 3 is left out: INTERRUPTED"
+    ]
     folder = tmp_path / "out" / FOLDER
     info = json.loads((folder / "round1.json").read_text())
     assert set(info) == FIELDS and len(FIELDS) == 15
     assert all(type(value) is str for value in info.values())
-    figures = load_run(run).results[0].figures
+    figures = load_run(run, by_name_alone).results[0].figures
     assert float(info["throughput_ratio"]) == figures["p_train"].value
     assert float(info["accuracy"]) == figures["acc"].value
     assert {name for name, value in info.items() if not value} == {
@@ -60,13 +63,13 @@ def test_the_fields_of_a_round_and_the_line_of_its_case(tmp_path: Path) -> None:
 def test_of_a_part_of_a_training_nothing_is_reported(tmp_path: Path) -> None:
     run = copied(tmp_path, rounds=2)
 
-    first, second = (each.as_dict() for each in load_run(run).results[:2])
+    first, second = (each.as_dict() for each in load_run(run, by_name_alone).results[:2])
     measured = {"value": 9.0, "scope": "machine", "coverage": 1.0}
     first["figures"]["energy"] |= measured
     first["figures"]["avg_power"] |= {**measured, "coverage": 0.6}
     write_json(run / CASE / "round1" / "result.json", first)
     write_json(run / CASE / "round2" / "result.json", {**second, "continued": {"run": "earlier", "step": 5}})
-    notes = export_ais_bench(run, tmp_path / "out")
+    notes = export_ais_bench(run, tmp_path / "out", by_name_alone)
     assert f"case {CASE}, round 2 is left out: it went on from a checkpoint" in notes[0]
     info = json.loads((tmp_path / "out" / FOLDER / "round1.json").read_text())
     assert (info["energy_consumption"], info["average_power"]) == ("9.0", "")
@@ -80,10 +83,10 @@ def test_what_a_stand_in_computed_is_exported_nowhere(tmp_path: Path) -> None:
             value["stand_in"] = {"device": "npu"}
 
     change_events(rank_log(run), stands_in)
-    first, *_ = rounds_in(run)
+    first, *_ = rounds_in(run, by_name_alone)
     assert why_not(first, first.events()).startswith("stand-in: a stand-in computed on the CPU")
     with pytest.raises(FlagPerfError, match="is left out: stand-in: a stand-in computed on the CPU"):
-        export_ais_bench(run, tmp_path / "out")
+        export_ais_bench(run, tmp_path / "out", by_name_alone)
 
 
 def test_the_use_of_accelerators_while_they_trained_is_in_percent(tmp_path: Path) -> None:
@@ -96,7 +99,7 @@ def test_the_use_of_accelerators_while_they_trained_is_in_percent(tmp_path: Path
     ]
     lines = [f"{record_line(record)}\n" for record in records]
     (rank_log(run).parent / "telemetry.jsonl").write_text("".join(lines))
-    export_ais_bench(run, tmp_path / "out")
+    export_ais_bench(run, tmp_path / "out", by_name_alone)
     info = json.loads((tmp_path / "out" / FOLDER / "round1.json").read_text())
     assert float(info["resource_util_ratio"]) == 75.0
 

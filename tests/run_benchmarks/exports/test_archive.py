@@ -19,7 +19,7 @@ from run_benchmarks.exports import secrets_in_run, unpacking
 from run_benchmarks.exports.archive import export_archive
 from run_benchmarks.exports.redaction import Redaction, Searched, secrets_here, values_in
 from run_benchmarks.exports.unpacking import unpack
-from run_benchmarks.plan.secrets import NO_SECRETS, Secrets
+from run_benchmarks.plan.secrets import NO_SECRETS, Secrets, by_name_alone
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.rescore import rescore
 from run_benchmarks.results.round_result import RoundResult
@@ -135,9 +135,9 @@ def test_what_is_no_secret_stays_to_the_last_byte_and_is_judged_the_same(tmp_pat
     assert {name: files[name] for name in here} == here
     (tmp_path / "out").mkdir()
     assert unpack(output, tmp_path / "out")["run"] == run.name
-    then, now = load_run(run), load_run(tmp_path / "out" / "run")
+    then, now = load_run(run, by_name_alone), load_run(tmp_path / "out" / "run", by_name_alone)
     assert [_values(each) for each in now.results] == [_values(each) for each in then.results]
-    assert not any(each.reason for each in rescore(tmp_path / "out" / "run"))
+    assert not any(each.reason for each in rescore(tmp_path / "out" / "run", by_name_alone))
     checked = ["sha256sum", "--check", "--quiet", "SHA256SUMS"]
     assert subprocess.run(checked, cwd=tmp_path / "out", check=False).returncode == 0
 
@@ -154,7 +154,7 @@ def test_a_line_of_a_rank_hides_nothing_that_the_run_is_read_by(tmp_path: Path) 
     export_archive(run, tmp_path / "run.tar.gz", secrets, TRAINING)
     (tmp_path / "out").mkdir()
     unpack(tmp_path / "run.tar.gz", tmp_path / "out")
-    judged = [rescore(folder)[0].after for folder in (run, tmp_path / "out" / "run")]
+    judged = [rescore(folder, by_name_alone)[0].after for folder in (run, tmp_path / "out" / "run")]
     assert judged[0].verdict and judged[0].verdict == judged[1].verdict
     assert _values(judged[0]) == _values(judged[1])
     assert rank_log(tmp_path / "out" / "run").read_text().endswith("my_token=***\nit is ***\n")
@@ -409,7 +409,7 @@ def test_of_a_key_with_headers_every_line_is_had() -> None:
 
 
 def _say_which_tree(run: Path, digest: str) -> None:
-    result = load_run(run).results[0].as_dict()
+    result = load_run(run, by_name_alone).results[0].as_dict()
     result["provenance"] = {"harness": {"tree": digest}}
     (run / CASE / "round1" / "result.json").write_text(json.dumps(result))
 

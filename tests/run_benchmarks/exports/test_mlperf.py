@@ -20,6 +20,7 @@ from run_benchmarks.exports.chosen import rounds_in
 from run_benchmarks.exports.mlperf import export_mlperf
 from run_benchmarks.exports.mlperf_log import LABEL
 from run_benchmarks.exports.system_description import FIELDS, system_description
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.verbs import main
 from tests.run_benchmarks.exports.demo_run import (
     CASE,
@@ -56,7 +57,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         run = copied(folder / division)
         if division == "closed":
             make_closed(run)
-        export_mlperf(run, folder / f"{division}.out", OWNER)
+        export_mlperf(run, folder / f"{division}.out", OWNER, by_name_alone)
         paths[division] = folder / f"{division}.out" / "results" / SYSTEM / "bert" / "result_0.txt"
     return paths
 
@@ -135,7 +136,7 @@ def test_what_did_not_happen_is_not_in_it_and_the_export_says_what_is_missed(tmp
     run = copied(tmp_path)
     change_json(run / "plan.json", lambda plan: plan["run"].update(clear_caches=False))
     change_events(rank_log(run), lambda name, value: value.pop("num_eval_samples", None) and None)
-    notes = export_mlperf(run, tmp_path / "out", {})
+    notes = export_mlperf(run, tmp_path / "out", {}, by_name_alone)
     log = tmp_path / "out" / "results" / SYSTEM / "bert" / "result_0.txt"
     assert not {"cache_clear", "eval_samples"} & {line["key"] for line in lines_of(log)}
     missed = [note for note in notes if "does not pass" in note]
@@ -154,7 +155,9 @@ def test_closed_is_what_kept_to_the_rules_and_met_the_target(
 ) -> None:
     run = copied(tmp_path)
     make_closed(run, accuracy)
-    (note,) = [note for note in export_mlperf(run, tmp_path / "out", {}) if "result_0.txt:" in note]
+    (note,) = [
+        note for note in export_mlperf(run, tmp_path / "out", {}, by_name_alone) if "result_0.txt:" in note
+    ]
     assert f"result_0.txt: {division}: " in note and re.search(reason, note)
 
 
@@ -171,7 +174,7 @@ def test_a_set_of_rounds_has_a_seed_each_and_its_mean(tmp_path: Path) -> None:
                 value["time_to_target"] = seconds
 
         change_events(rank_log(run, number), of_round)
-    notes = export_mlperf(run, tmp_path / "out", {})
+    notes = export_mlperf(run, tmp_path / "out", {}, by_name_alone)
     folder = tmp_path / "out" / "results" / SYSTEM / "bert"
     logs = sorted(folder.iterdir())
     assert [log.name for log in logs] == ["result_0.txt", "result_1.txt", "result_2.txt"]
@@ -195,7 +198,7 @@ def test_rounds_with_one_seed_are_said_and_what_did_not_converge_has_no_result_l
 
     change_events(rank_log(run, 2), not_met)
     change_events(rank_log(run, 2), lambda name, value: value.get("config", {}).update(seed=42))
-    notes = export_mlperf(run, tmp_path / "out", {})
+    notes = export_mlperf(run, tmp_path / "out", {}, by_name_alone)
     assert any("rounds share a seed (42, 42)" in note for note in notes)
     log = tmp_path / "out" / "results" / SYSTEM / "bert" / "result_1.txt"
     assert "RESULT," not in log.read_text() and '"status": "aborted"' in log.read_text()
@@ -203,7 +206,7 @@ def test_rounds_with_one_seed_are_said_and_what_did_not_converge_has_no_result_l
 
 def test_a_system_description_that_the_official_checker_passes(tmp_path: Path) -> None:
     run = copied(tmp_path)
-    export_mlperf(run, tmp_path / "out", {**OWNER, "status": "Available on-premise"})
+    export_mlperf(run, tmp_path / "out", {**OWNER, "status": "Available on-premise"}, by_name_alone)
     path = tmp_path / "out" / "systems" / f"{SYSTEM}.json"
     assert check_system_desc(str(path), "training", "5.0.0")[0]
     described = json.loads(path.read_text())
@@ -241,7 +244,7 @@ def test_a_run_without_bert_has_no_log(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_what_provenance_has_is_in_the_system_description() -> None:
-    (each,) = rounds_in(RESULTS / "schema3" / "run20261122083027")
+    (each,) = rounds_in(RESULTS / "schema3" / "run20261122083027", by_name_alone)
     described = system_description(each, "open", {"host_networking": "25 GbE"}, "a system")
     assert described["host_processor_model_name"] == "Intel(R) Xeon(R) Processor"
     assert (described["host_processor_core_count"], described["host_memory_capacity"]) == ("2", "23.5 GiB")
@@ -257,7 +260,7 @@ def test_power_is_logged_where_it_was_measured(tmp_path: Path, monkeypatch: pyte
     records = [SourceInfo(start, "acpi", Scope.MACHINE, 1.0)]
     records += [Sample(at, "acpi", "", power_w=200.0) for at in range(start - 1000, end + 2000, 1000)]
     (rank_log(run).parent / "telemetry.jsonl").write_text("".join(map(record_line, records)))
-    notes = export_mlperf(run, tmp_path / "out", {})
+    notes = export_mlperf(run, tmp_path / "out", {}, by_name_alone)
     assert not any("no power" in note for note in notes)
     folder = tmp_path / "out" / "results" / SYSTEM / "bert" / "power" / "result_0"
     (log,) = folder.iterdir()
@@ -267,9 +270,9 @@ def test_power_is_logged_where_it_was_measured(tmp_path: Path, monkeypatch: pyte
     joules = _compute_power_node(loglines, end - start)
     assert not errors and joules == pytest.approx(200.0 * (end - start) / 1000, rel=0.01)
     monkeypatch.setattr(mlperf_power, "MOST_READINGS", 10)
-    notes = export_mlperf(run, tmp_path / "few", {})
+    notes = export_mlperf(run, tmp_path / "few", {}, by_name_alone)
     assert any("readings of power, more than the 10 that are exported" in note for note in notes)
     (rank_log(run).parent / "telemetry.jsonl").unlink()
-    notes = export_mlperf(run, tmp_path / "without", {})
+    notes = export_mlperf(run, tmp_path / "without", {}, by_name_alone)
     assert any("no power: localhost_noderank0" in note for note in notes)
     assert not (tmp_path / "without" / "results" / SYSTEM / "bert" / "power").exists()

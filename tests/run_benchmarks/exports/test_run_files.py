@@ -16,7 +16,7 @@ from run_benchmarks.exports.deployed_code import code_of, environment_scripts
 from run_benchmarks.exports.mlperf import export_mlperf
 from run_benchmarks.exports.planned_run import ExportedPlan, read_plan
 from run_benchmarks.exports.run_files import RunFile, files_below
-from run_benchmarks.plan.secrets import NO_SECRETS
+from run_benchmarks.plan.secrets import NO_SECRETS, by_name_alone
 from run_benchmarks.results.load import load_run
 from tests.run_benchmarks.exports.demo_run import CASE, DEMO, change_events, change_json, copied, rank_log
 from tests.run_benchmarks.exports.test_archive import contents
@@ -174,13 +174,13 @@ def test_so_are_very_many_long_ones(tmp_path: Path) -> None:
 def test_enormous_figures_are_shown_and_times_beyond_every_clock_refused(tmp_path: Path) -> None:
     run = copied(tmp_path, rounds=2)
     for number in (1, 2):
-        result = load_run(run).results[number - 1].as_dict()
+        result = load_run(run, by_name_alone).results[number - 1].as_dict()
         result["figures"]["p_train"]["value"] = 9e99
         (run / CASE / f"round{number}" / "result.json").write_text(json.dumps(result))
-    export_ais_bench(run, tmp_path / "ais")
+    export_ais_bench(run, tmp_path / "ais", by_name_alone)
     assert "average:9e+99" in (tmp_path / "ais" / CASE.replace(":", "_") / "report.log").read_text()
     change_events(
         rank_log(run), lambda name, value: value.update(eval_time=1e90) if name == "EVALUATE" else None
     )
     with pytest.raises(FlagPerfError, match="no time that a round can take"):
-        export_mlperf(run, tmp_path / "mlperf", {})
+        export_mlperf(run, tmp_path / "mlperf", {}, by_name_alone)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.results.load import load_run
 from tests.lab.lab import Lab
 from tests.live_files import any_says
@@ -83,7 +84,7 @@ class Pair:
         for host in hosts or (1, 2):
             assert containers(self.lab, host) == ""
             assert run_folder(self.lab, host, ended.uid()) == ""
-        load_run(ended.folder)
+        load_run(ended.folder, by_name_alone)
         (result,) = ended.rounds()
         return dict(result)
 

@@ -18,6 +18,7 @@ from run_benchmarks.history.index import Index
 from run_benchmarks.history.places import places_in
 from run_benchmarks.history.query import Query, Row, condition_of, count, select
 from run_benchmarks.journal import Journal
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.verbs import main
 from tests.run_benchmarks.results.made_runs import CASES, make_runs
@@ -44,7 +45,7 @@ def log_path(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 @pytest.fixture
 def index(log_path: Path) -> Iterator[Index]:
-    index = Index(log_path)
+    index = Index(log_path, by_name_alone)
     yield index
     index.close()
 
@@ -152,7 +153,7 @@ def test_what_cannot_be_read_is_listed_with_the_reason_and_loses_no_other(
 
 @pytest.mark.parametrize("damage", ["version", "view", "bytes", "pages", "end"])
 def test_an_index_that_is_damaged_or_of_another_form_is_made_anew(damage: str, log_path: Path) -> None:
-    index = Index(log_path)
+    index = Index(log_path, by_name_alone)
     refreshed(index)
     index.close()
     assert index.file
@@ -164,7 +165,7 @@ def test_an_index_that_is_damaged_or_of_another_form_is_made_anew(damage: str, l
     else:
         beginning = {"bytes": b"no index at all", "pages": whole[:8192], "end": whole[:6000]}[damage]
         index.file.write_bytes(beginning + b"\xff" * (len(whole) - 8192) * (damage == "pages"))
-    again = Index(log_path)
+    again = Index(log_path, by_name_alone)
     assert refreshed(again) == [4] and count(again, Query()) == 12
     again.close()
     assert oct(index.file.parent.stat().st_mode)[-3:] == "700"
@@ -173,7 +174,7 @@ def test_an_index_that_is_damaged_or_of_another_form_is_made_anew(damage: str, l
 def test_an_index_that_goes_away_or_is_made_anew_is_opened_again(index: Index, log_path: Path) -> None:
     refreshed(index)
     assert index.file
-    other = Index(log_path, rebuild=True)
+    other = Index(log_path, by_name_alone, rebuild=True)
     assert refreshed(index) == [4] and refreshed(other) == [], "each is read anew, by whoever comes first"
     assert listed(log_path, "--rebuild") == 0 and count(index, Query()) == 12
     index.file.unlink()
@@ -184,7 +185,7 @@ def test_an_index_that_goes_away_or_is_made_anew_is_opened_again(index: Index, l
 
 
 def test_two_that_refresh_at_once_do_not_disturb_each_other(log_path: Path) -> None:
-    first, second = Index(log_path), Index(log_path)
+    first, second = Index(log_path, by_name_alone), Index(log_path, by_name_alone)
     assert refreshed(first) == [4] and refreshed(second) == []
     shutil.rmtree(runs_in(log_path)[0])
     refreshed(second)
@@ -271,7 +272,7 @@ def test_nothing_is_made_in_the_cache_of_another_user(log_path: Path) -> None:
     cache = log_path.parent / "cache"
     cache.mkdir()
     os.chown(cache, 65534, 65534)
-    again = Index(log_path)
+    again = Index(log_path, by_name_alone)
     again.close()
     assert again.file is None and not list(cache.iterdir())
 

@@ -23,6 +23,7 @@ from run_benchmarks.history.query import Measured, Row
 from run_benchmarks.history.server import TOKEN_FORM, address_of, bound, given_token, is_local
 from run_benchmarks.history.site import make_site, picture
 from run_benchmarks.journal import Journal
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.report.chart import chart
 from run_benchmarks.verbs import main, serve
 from tests.run_benchmarks.results.made_runs import CASES, make_runs
@@ -46,7 +47,7 @@ def log_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def index(log_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        index = Index(log_path)
+        index = Index(log_path, by_name_alone)
     yield index
     index.close()
 
@@ -171,7 +172,7 @@ def test_reports_that_wait_leave_room_for_other_pages(
 def test_nothing_to_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "result").mkdir()
-    index = Index(tmp_path / "result")
+    index = Index(tmp_path / "result", by_name_alone)
     site = TestClient(make_site(index, None, 1), base_url="http://localhost")
     assert "There is no run here yet" in site.get("/").text
     assert "No round has both" in site.get("/scatter").text

@@ -15,6 +15,7 @@ import pytest
 from markupsafe import escape
 
 from run_benchmarks import verbs
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.report import report, samples
 from run_benchmarks.report.repeats import repeats_in
 from run_benchmarks.report.report import try_report
@@ -79,7 +80,7 @@ def test_on_paper_a_later_round_has_only_what_the_first_of_its_case_has_not(
     assert again not in first and again in second and 'class="again"' not in first and "Macro" not in text
     results = write_run(tmp_path).results[:2]
     results = (*results, replace(results[1], case="other"))
-    views = [round_view(each, None, None, 10) for each in results]
+    views = [round_view(each, None, None, 10, str) for each in results]
     for number, view in enumerate(views):
         view["parameters"] = {"seed": f"{number}", "size": "8"}
         view["provenance"] = [("tree", "abc"), ("clock", f"{number}")]
@@ -144,7 +145,7 @@ def test_figures_and_curves_as_csv(tmp_path: Path) -> None:
     _report(folder, "--csv", str(tmp_path / "csv"))
     figures = list(csv.DictReader((tmp_path / "csv" / "figures.csv").open(newline="")))
     p_train = [row for row in figures if row["figure"] == "p_train"]
-    expected = [each.figures["p_train"].value for each in load_run(folder).results]
+    expected = [each.figures["p_train"].value for each in load_run(folder, by_name_alone).results]
     assert [float(row["value"]) for row in p_train] == expected
     points = list(csv.DictReader((tmp_path / "csv" / "curves_1_round1.csv").open(newline="")))
     assert len([row for row in points if row["event"] == "STEP_END"]) == MADE.steps
@@ -225,7 +226,7 @@ def test_hosts_are_counted_once(tmp_path: Path) -> None:
             return str.__eq__(self, other)
 
     hosts = (Host("a"), *(Host(number) for number in range(300)), Host("a"))
-    round_view(replace(write_run(tmp_path).results[0], hosts=hosts), None, None, 1000)
+    round_view(replace(write_run(tmp_path).results[0], hosts=hosts), None, None, 1000, str)
     assert len(compared) < 1000
 
 
@@ -267,7 +268,7 @@ def test_a_fault_of_ours_loses_nothing_but_the_report(
 ) -> None:
     run = write_run(tmp_path / "run20260102030405")
     monkeypatch.setattr(report, "report_body", lambda *_: 1 / 0)
-    assert try_report(tmp_path / "run20260102030405", run) is None
+    assert try_report(tmp_path / "run20260102030405", run, str) is None
     assert not list((tmp_path / "run20260102030405").glob("*report*"))
 
 

@@ -49,7 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
     folder = tmp_path_factory.mktemp("made") / "run20260102030405"
     run = write_search_run(folder, (1, LongSearch(workers=1, seed=3).records()), (2, RECORDS))
     path = folder / "report.html"
-    write_report(path, open_folder(folder), run)
+    write_report(path, open_folder(folder), run, str)
     return path, run
 
 
@@ -66,14 +66,14 @@ def test_the_page_says_whether_it_succeeded_and_shows_its_course(made: tuple[Pat
 
 def test_what_was_sampled_is_shown_over_the_time_in_which_was_searched(made: tuple[Path, Run]) -> None:
     folder, result = open_folder(made[0].parent), made[1].results[1]
-    view = round_view(result, folder.folder_of(result), folder.cases[result.case], 1000)
+    view = round_view(result, folder.folder_of(result), folder.cases[result.case], 1000, str)
     assert view["phases"] == ["init", "train"]
 
 
 def test_a_search_that_does_not_count_failed_and_says_why(tmp_path: Path) -> None:
     records = [start(search_seconds=7200.0), *two_trials()[1:]]
     run = write_search_run(tmp_path / "run20260102030405", (2, records))
-    write_report(tmp_path / "report.html", open_folder(tmp_path / "run20260102030405"), run)
+    write_report(tmp_path / "report.html", open_folder(tmp_path / "run20260102030405"), run, str)
     text = (tmp_path / "report.html").read_text()
     outcome = re.search(r'<p><span class="bad">Failed</span> (.*)</p>', text)
     assert outcome and "one counts from 3600 s on" in outcome[1] and "search_not_valid" in outcome[1]
@@ -81,7 +81,7 @@ def test_a_search_that_does_not_count_failed_and_says_why(tmp_path: Path) -> Non
 
 def test_a_trial_run_is_marked_as_one(tmp_path: Path) -> None:
     run = write_search_run(tmp_path / "run20260102030405", (2, two_trials()), search_seconds=600)
-    write_report(tmp_path / "report.html", open_folder(tmp_path / "run20260102030405"), run)
+    write_report(tmp_path / "report.html", open_folder(tmp_path / "run20260102030405"), run, str)
     text = (tmp_path / "report.html").read_text()
     assert '<span class="good">Succeeded</span> a trial run, which is not comparable' in text
 
@@ -161,7 +161,7 @@ def test_on_a_desk_nothing_is_cut_off_and_no_line_runs_through_a_label(
     large = {"edits": edits, "parameters": 23_528_522, "training_operations": 23_053_458_315}
     records = [replace(each, **large) if isinstance(each, TrialStart) else each for each in RECORDS]
     run = write_search_run(tmp_path / "run20260102030405", (2, records))
-    write_report(tmp_path / "report.html", open_folder(tmp_path / "run20260102030405"), run)
+    write_report(tmp_path / "report.html", open_folder(tmp_path / "run20260102030405"), run, str)
     page = open_page(tmp_path / "report.html", viewport={"width": 1300, "height": 900})
     table = page.locator(".wide:has(table.best)").first
     assert table.evaluate("each => each.scrollWidth <= each.clientWidth")

@@ -12,6 +12,7 @@ import pytest
 
 from run_benchmarks.comparison.compare import Choice, compare
 from run_benchmarks.comparison.selecting import ComparedRound, groups_of
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.results import bounds, tables
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.table import LONGEST_CELL, aligned
@@ -51,7 +52,7 @@ def test_a_preflight_of_which_no_table_could_be_made_is_not_taken(
     preflight: object, reason: str, folder: Path
 ) -> None:
     change_summary(folder, lambda summary: summary.update(preflight=preflight))
-    run = load_run(folder)
+    run = load_run(folder, by_name_alone)
     assert run.checks == {}
     assert any(reason in note for note in run.notes), run.notes
     assert NAME in run_text(run, 100)
@@ -62,7 +63,7 @@ def test_more_results_and_figures_than_a_table_may_have_are_left_out(
 ) -> None:
     monkeypatch.setattr(bounds, "MOST_RESULTS", 2)
     monkeypatch.setattr(bounds, "MOST_FIGURES", 3)
-    run = load_run(folder)
+    run = load_run(folder, by_name_alone)
     assert len(run.results) == 2
     assert len({name for result in run.results for name in result.figures}) == 3
     assert "3 results: those after the first 2 are left out" in run.notes
@@ -79,7 +80,7 @@ def test_names_that_no_folder_can_have_are_not_taken(name: str, folder: Path) ->
         )
 
     change_summary(folder, change)
-    run = load_run(folder)
+    run = load_run(folder, by_name_alone)
     assert len(run.results) == 3
     assert any("a name longer than a folder's" in note for note in run.notes)
 
@@ -88,7 +89,7 @@ def test_figures_with_a_unit_a_round_do_not_make_a_row_each(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Names x units x rounds: a file of 12 MB once took 3 GB."""
-    first = load_run(folder).results[0]
+    first = load_run(folder, by_name_alone).results[0]
     figure = Figure(1.0, "", "", "")
     rounds = [replace(first, round=n, figures={"rate": replace(figure, unit=f"u{n}")}) for n in range(10)]
     assert len(results_tables(rounds)[-1].rows) == 10
@@ -110,7 +111,7 @@ def test_a_comparison_holds_no_figure_against_all_others(
     count, held = 40, []
     values = [None if number % 2 else 1.0 + number for number in range(count)]
     runs = [str(write_compared(tmp_path, name, {"p_train": values})) for name in ("run1", "run2")]
-    groups = groups_of(runs, tmp_path)
+    groups = groups_of(runs, tmp_path, by_name_alone)
     monkeypatch.setattr(Figure, "__eq__", lambda self, other: held.append(other) or self is other)
     comparison = compare(groups, Choice())
     assert comparison.cases[0].rows[0].cells["A"].runs == [0] * (count // 2)
@@ -125,6 +126,7 @@ def test_cases_are_paired_without_asking_each_for_its_model_again(
         groups_of(
             [str(write_cases(tmp_path / name, name, count)), str(write_cases(tmp_path / "x", "x", 1))],
             tmp_path,
+            by_name_alone,
         )[0]
         for name in ("a", "b")
     ]

@@ -23,7 +23,7 @@ SHARED = f"h2: shared with {ANOTHER}"
 
 def judged(tmp_path: Path, outcome: Outcome | None = None, **seen: Any) -> RoundResult:
     write_rank_log(tmp_path / "h1_noderank0", training_events())
-    return judge(planned(CASE), replace(observed(CASE, outcome=outcome), **seen), tmp_path)
+    return judge(planned(CASE), replace(observed(CASE, outcome=outcome), **seen), tmp_path, str)
 
 
 def test_figures_of_a_shared_host_are_marked_and_what_was_learnt_is_not(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def judged(
         (folder / FOLLOWED_EVENTS).write_text("".join(f"{format_line(event)}\n" for event in events))
     case = make_case()
     seen = observed(case, failure=Failure(verdict, stage, kind, "h1", "the stream broke off"), outcome=WELL)
-    return judge(planned(case), seen, folder)
+    return judge(planned(case), seen, folder, str)
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_code_is_named_as_the_checkout_has_it(tmp_path: Path) -> None:
         ("/fp", "training/benchmarks/toy/case.py", "training/acme/v.sh:3"),
         ("", "/fp/benchmarks/toy/case.py", "/fp/acme/v.sh:3"),
     ):
-        failure = judge(planned(CASE), replace(seen, tree=tree), tmp_path).failure
+        failure = judge(planned(CASE), replace(seen, tree=tree), tmp_path, str).failure
         assert failure is not None
         assert f'File "{case_file}", line 3\nno /fp/data/x, /mnt/fp/a.py, /fp2/b.py' in failure.evidence
         assert f"says: mend {script}; see" in failure.remedy

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from run_benchmarks import reading
 from run_benchmarks.exports.chosen import Round
 from run_benchmarks.journal import Journal, is_held
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.report.rounds import round_view
 from run_benchmarks.results import folder as folder_module
 from run_benchmarks.results import journal_entries, load, round_folders
@@ -65,7 +66,7 @@ def test_of_a_file_of_wrong_entries_a_few_are_noted_and_the_rest_is_not_read(fol
     assert len(opened.journal) == 1 and len(opened.cases) == 1 and len(summed_up(opened)) == 3
     assert len(opened.notes) == 3 * (MOST_WRONG + 1) and max(map(len, opened.notes)) < 5_000
     assert sum("what follows is not looked at" in note for note in opened.notes) == 3
-    assert by_round(load_run(folder)).keys() == {1, 2, 3}
+    assert by_round(load_run(folder, by_name_alone)).keys() == {1, 2, 3}
 
 
 @pytest.mark.parametrize("is_judged", [False, True])
@@ -80,9 +81,11 @@ def test_of_results_without_bounds_the_first_are_read(
         monkeypatch.setattr(load, "MOST_BYTES", 0)
         for path in folder.glob("*/round*/result.json"):
             path.write_text("")
-    assert by_round(load_run(folder)).keys() == {1, 2, 3}, "those that are not read stand in the summary"
+    assert by_round(load_run(folder, by_name_alone)).keys() == {1, 2, 3}, (
+        "those that are not read stand in the summary"
+    )
     (folder / "summary.json").unlink()
-    loaded = load_run(folder)
+    loaded = load_run(folder, by_name_alone)
     assert by_round(loaded).keys() == {1}
     what = "judged: the results" if is_judged else "read: with it the results"
     assert any(f"round 2 is not {what} hold more than" in note for note in loaded.notes)
@@ -97,7 +100,7 @@ def test_one_result_that_is_too_large_costs_none_of_those_that_follow(
     first.write_text(first.read_text() + " " * others)
     monkeypatch.setattr(load, "MOST_BYTES", others)
     (folder / "journal.jsonl").unlink()
-    loaded = load_run(folder)
+    loaded = load_run(folder, by_name_alone)
     assert by_round(loaded).keys() == {2, 3}
     assert any("round 1 has no result: what its folder has was not read" in note for note in loaded.notes)
 
@@ -109,7 +112,7 @@ def test_the_values_of_many_files_are_taken_together(folder: Path, monkeypatch: 
     first = next(folder.glob("*/round1/result.json")).read_text()
     monkeypatch.setattr(folder_module, "MOST_VALUES", reading.values_in(plan + first) + 10)
     monkeypatch.setattr(journal_entries, "MOST_VALUES", 1)
-    loaded = load_run(folder)
+    loaded = load_run(folder, by_name_alone)
     assert by_round(loaded).keys() == {1}
     for part in ("round2/result.json: holds", "journal.jsonl:1: holds"):
         assert any(part in note and "values, more than the" in note for note in loaded.notes), part
@@ -121,7 +124,7 @@ def test_values_of_a_result_that_is_read_are_bounded_as_those_of_one_that_is_jud
     content = json.loads(path.read_text())
     content["facts"]["many"] = [{}] * 10_000
     path.write_text(json.dumps(content))
-    result = by_round(load_run(folder))[1]
+    result = by_round(load_run(folder, by_name_alone))[1]
     assert "many" not in result.facts and result.facts
     assert any("FINISHED: 1 value too large for a result" in note for note in result.notes)
 
@@ -134,7 +137,7 @@ def test_logs_without_bounds_are_not_judged_unasked(folder: Path) -> None:
     for log in folder.glob("*/round2/*/rank0.out.log"):
         with log.open("ab") as file:
             file.truncate(2**32)  # sparse
-    loaded = load_run(folder)
+    loaded = load_run(folder, by_name_alone)
     assert 2 not in by_round(loaded)
     assert any(
         "round 2 has no result, and more logs than are judged unasked" in note for note in loaded.notes
@@ -155,21 +158,21 @@ def test_reading_is_the_inverse_of_writing(run: Run, folder: Path) -> None:
         Verdict.FAILED,
         Verdict.UNREACHABLE,
     ]
-    assert load_run(folder) == run
+    assert load_run(folder, by_name_alone) == run
     assert "rate" in run.results[0].figures
 
 
 def test_the_summary_alone_is_the_run_too(run: Run, folder: Path) -> None:
     (folder / "journal.jsonl").unlink()
     shutil.rmtree(folder / NAME)
-    loaded = load_run(folder)
+    loaded = load_run(folder, by_name_alone)
     assert replace(loaded, notes=()) == replace(run, results=tuple(map(without_nodes, run.results)))
 
 
 def test_the_rounds_alone_are_the_results_too(run: Run, folder: Path) -> None:
     for name in ("summary.json", "journal.jsonl", "plan.json"):
         (folder / name).unlink()
-    loaded = load_run(folder)
+    loaded = load_run(folder, by_name_alone)
     assert loaded.results == run.results
     assert (loaded.name, loaded.exit_code, loaded.started) == ("run", None, "")
 
@@ -179,7 +182,7 @@ def test_a_round_without_a_result_is_judged_by_what_there_is(run: Run, folder: P
     (folder / "summary.json").unlink()
     for path in folder.glob("*/*/result.json"):
         path.unlink()
-    assert load_run(folder).results == run.results
+    assert load_run(folder, by_name_alone).results == run.results
 
 
 def test_a_run_that_was_cut_off_is_shown_as_far_as_it_came(run: Run, folder: Path) -> None:
@@ -190,7 +193,7 @@ def test_a_run_that_was_cut_off_is_shown_as_far_as_it_came(run: Run, folder: Pat
     text = (folder / "journal.jsonl").read_text().splitlines()
     stage = json.dumps({"event": "stage", "case": NAME, "round": 2, "stage": "collect"})
     (folder / "journal.jsonl").write_text("\n".join([*text[:4], stage, '{"event": "round_en']))
-    loaded = load_run(folder)
+    loaded = load_run(folder, by_name_alone)
     assert loaded.results == run.results[:1]
     assert (loaded.exit_code, loaded.uid, loaded.started) == (None, UID, "2026-01-02T03:04:05+00:00")
     notes = "\n".join(loaded.notes)
@@ -207,27 +210,27 @@ def test_rounds_that_had_converged_before_are_not_missed(folder: Path) -> None:
     shutil.rmtree(folder / NAME / "round2")
     journal = (folder / "journal.jsonl").read_text().splitlines(keepends=True)
     (folder / "journal.jsonl").write_text("".join(line for line in journal if '"round": 2' not in line))
-    assert not any("round 2" in note for note in load_run(folder).notes)
+    assert not any("round 2" in note for note in load_run(folder, by_name_alone).notes)
 
 
 def test_what_is_missing_of_a_copy_is_named(folder: Path) -> None:
-    assert load_run(folder).notes == ()
+    assert load_run(folder, by_name_alone).notes == ()
     (folder / "plan.json").unlink()
     shutil.rmtree(folder / NAME / "round2")
-    notes = "\n".join(load_run(folder).notes)
+    notes = "\n".join(load_run(folder, by_name_alone).notes)
     assert "plan.json is not there: which rounds were planned" in notes
     round2 = f"case {NAME}, round 2"
     assert f"{round2}: its folder is not there: {folder / NAME / 'round2'}; what is shown of it" in notes
     (folder / "summary.json").unlink()
     journal = folder / "journal.jsonl"
     journal.write_text(journal.read_text() + '{"event": "run_ended", "exit_code": 1}\n')
-    loaded = load_run(folder)
+    loaded = load_run(folder, by_name_alone)
     notes = "\n".join(loaded.notes)
     assert loaded.exit_code == 1
     assert "summary.json is not there: the preflight is not known" in notes
     assert f"{round2} has no result: " in notes and "its folder is not there" in notes
     journal.unlink()
-    assert "journal.jsonl is not there" in "\n".join(load_run(folder).notes)
+    assert "journal.jsonl is not there" in "\n".join(load_run(folder, by_name_alone).notes)
 
 
 def test_a_log_that_is_missing_of_a_copy_is_named(folder: Path) -> None:
@@ -235,14 +238,18 @@ def test_a_log_that_is_missing_of_a_copy_is_named(folder: Path) -> None:
         log.unlink()
     reported, cut_off, lost = (f"case {NAME}, round {number}" for number in (1, 2, 3))
     why = "rank0.out.log is not there: its figures cannot be computed again"
-    assert load_run(folder).notes == (f"{reported}: {why}", f"{cut_off}: {why}", f"{lost}: {why}")
+    assert load_run(folder, by_name_alone).notes == (
+        f"{reported}: {why}",
+        f"{cut_off}: {why}",
+        f"{lost}: {why}",
+    )
     for number in (2, 3):  # rounds that never had one
         result = folder / NAME / f"round{number}" / "result.json"
         content = json.loads(result.read_text())
         content |= {"facts": {}, "figures": {"round_time": content["figures"]["round_time"]}}
         result.write_text(json.dumps(content))
     (folder / "summary.json").unlink()  # which has them otherwise
-    assert load_run(folder).notes[-1:] == (f"{reported}: {why}",)
+    assert load_run(folder, by_name_alone).notes[-1:] == (f"{reported}: {why}",)
 
 
 def test_a_result_that_was_altered_or_taken_away_is_named(folder: Path) -> None:
@@ -251,19 +258,19 @@ def test_a_result_that_was_altered_or_taken_away_is_named(folder: Path) -> None:
     content = json.loads(path.read_text())
     content["figures"]["p_train"]["value"] *= 10
     path.write_text(json.dumps(content))
-    (note,) = load_run(folder).notes
+    (note,) = load_run(folder, by_name_alone).notes
     assert "its result.json and in summary.json differ" in note and "--rescore" in note
     path.unlink()
-    assert load_run(folder).notes == (
+    assert load_run(folder, by_name_alone).notes == (
         f"case {NAME}, round 1: result.json is not there, its figures are those of summary.json",
     )
 
 
 def test_a_run_that_goes_on_is_told_from_one_that_was_ended(folder: Path) -> None:
     (folder / "summary.json").unlink()
-    assert "the run did not come to its end" in load_run(folder).notes[0]
+    assert "the run did not come to its end" in load_run(folder, by_name_alone).notes[0]
     controller = Journal(folder / "journal.jsonl")
-    assert load_run(folder).notes[0] == "the run still goes on"
+    assert load_run(folder, by_name_alone).notes[0] == "the run still goes on"
     controller.close()
 
 
@@ -288,7 +295,7 @@ def test_one_bad_round_does_not_lose_the_others(content: str, run: Run, folder: 
     path = folder / NAME / "round2" / "result.json"
     path.write_text(content)
     path.with_name("round.json").write_text(content)
-    loaded = load_run(folder)
+    loaded = load_run(folder, by_name_alone)
     assert loaded.results == (run.results[0], run.results[2])
     assert any(str(path) in note for note in loaded.notes)
 
@@ -316,7 +323,7 @@ def test_a_result_of_another_form_or_place_is_refused(
 ) -> None:
     path = folder / NAME / "round2" / "result.json"
     change(path, **changes)
-    loaded = load_run(folder)
+    loaded = load_run(folder, by_name_alone)
     first, second, third = run.results
     assert loaded.results == (first, without_nodes(second), third), "it stands in the summary too"
     assert len(loaded.notes) == 1 and str(path) in loaded.notes[0]
@@ -328,7 +335,7 @@ def test_numbers_and_texts_that_no_json_should_hold_do_no_harm(folder: Path) -> 
         path.read_text().replace('"value": 100.0', '"value": NaN').replace('"value": 125.0', '"value": 1e999')
     )
     path.write_text(text.replace('"a note"', '"\\ud800 \\u001b[2J"'))
-    loaded = load_run(folder)
+    loaded = load_run(folder, by_name_alone)
     figures = by_round(loaded)[1].figures
     assert figures["p_whole"].value is figures["p_train"].value is None
     shown = run_text(loaded, 80)
@@ -344,7 +351,7 @@ def test_junk_links_and_pipes_in_a_folder_are_passed_over(run: Run, folder: Path
     (folder / "dangling").symlink_to("/nowhere")
     (folder / NAME / "round7").symlink_to("/dev")
     os.mkfifo(folder / NAME / "round9" / "result.json")
-    loaded = load_run(folder)
+    loaded = load_run(folder, by_name_alone)
     assert loaded.results == run.results
     link, pipe = loaded.notes
     assert "round7: is a link, which is not followed" in link and "round9/result.json: is no file" in pipe
@@ -356,7 +363,7 @@ def test_a_file_that_is_a_link_is_not_followed(name: str, folder: Path) -> None:
     path = folder / name
     path.rename(folder.parent / "elsewhere")
     path.symlink_to(folder.parent / "elsewhere")
-    (note,) = (note for note in load_run(folder).notes if str(path) in note and "link" in note)
+    (note,) = (note for note in load_run(folder, by_name_alone).notes if str(path) in note and "link" in note)
     assert note == f"{path}: is no file, but a link, which is not followed"
 
 
@@ -366,7 +373,7 @@ def test_a_folder_that_is_a_link_is_not_followed(name: str, folder: Path) -> Non
     path = folder / name
     path.rename(folder.parent / "elsewhere")
     path.symlink_to(folder.parent / "elsewhere")
-    loaded = load_run(folder)
+    loaded = load_run(folder, by_name_alone)
     assert f"{path}: is a link, which is not followed" in loaded.notes
     assert 1 not in by_round(loaded)
 
@@ -385,7 +392,7 @@ def test_links_to_cases_and_rounds_are_said_and_not_looked_into(
 
     for name in ("listdir", "scandir"):
         monkeypatch.setattr(os, name, recorded(getattr(os, name)))
-    loaded = load_run(folder)
+    loaded = load_run(folder, by_name_alone)
     assert listed and not [path for path in listed if Path(path).is_symlink()]
     assert loaded.results == run.results
     assert loaded.notes[-1] == "70 more notes like these"
@@ -409,9 +416,9 @@ def test_what_lies_behind_a_link_is_read_for_no_report_and_no_export(folder: Pat
     path = folder / NAME / "round1"
     path.rename(folder.parent / "elsewhere")
     path.symlink_to(folder.parent / "elsewhere")
-    opened, result = open_folder(folder), by_round(load_run(folder))[1]
+    opened, result = open_folder(folder), by_round(load_run(folder, by_name_alone))[1]
     assert opened.folder_of(result) is None and opened.folder_of(replace(result, round=2))
-    view = round_view(result, opened.folder_of(result), opened.cases[NAME], 1000)
+    view = round_view(result, opened.folder_of(result), opened.cases[NAME], 1000, str)
     assert view["charts"] == [] and view["heat_maps"] == [] and view["large"]
     assert Round(opened, result, None).node_folders() == []
 
@@ -424,7 +431,7 @@ def test_a_journal_that_is_a_link_or_a_pipe_is_held_by_nobody(tmp_path: Path) ->
 
 def test_a_run_folder_that_is_a_link_is_the_run(run: Run, folder: Path) -> None:
     (folder.parent / "latest").symlink_to(folder)
-    assert load_run(folder.parent / "latest").results == run.results
+    assert load_run(folder.parent / "latest", by_name_alone).results == run.results
 
 
 @pytest.mark.parametrize(
@@ -436,7 +443,7 @@ def test_a_result_whose_names_lead_elsewhere_is_not_read(name: str, value: objec
     summary["rounds"][0][name] = value
     path.write_text(json.dumps(summary))
     shutil.rmtree(folder / NAME)
-    loaded = load_run(folder)
+    loaded = load_run(folder, by_name_alone)
     assert f"{path}: rounds[0]: a case or host in it has a name that leads elsewhere" in loaded.notes
     assert [result.round for result in loaded.results] == [2, 3]
 
@@ -450,7 +457,7 @@ def test_a_file_of_very_many_values_does_not_fill_the_memory(
     path.write_text(json.dumps({"cases": [{}] * 1000}))
     assert any(
         note.startswith(f"{path}: holds ") and note.endswith(" values, more than the 1000 that are taken")
-        for note in load_run(folder).notes
+        for note in load_run(folder, by_name_alone).notes
     )
 
 
@@ -462,7 +469,7 @@ def test_a_case_of_a_size_that_no_plan_can_have_is_left_out(folder: Path, name: 
     plan = json.loads(path.read_text())
     plan["cases"][0]["settings"][name] = number
     path.write_text(json.dumps(plan))
-    loaded = load_run(folder)
+    loaded = load_run(folder, by_name_alone)
     assert any(note.startswith(f"{path}: cases[0]: settings.{name}: ") for note in loaded.notes), loaded.notes
     assert [result.round for result in loaded.results] == [1, 2, 3]
 
@@ -474,7 +481,7 @@ def test_logs_that_are_pipes_are_not_waited_for(folder: Path) -> None:
     log = node / "h1_noderank0" / "rank0.out.log"
     log.unlink()
     os.mkfifo(log)
-    result = by_round(load_run(folder))[1]
+    result = by_round(load_run(folder, by_name_alone))[1]
     assert result.verdict is Verdict.INVALID and "cannot be read" in (result.failure or result).message  # type: ignore[union-attr]
 
 
@@ -483,14 +490,14 @@ def test_what_is_no_run_is_refused(make: Callable[[Path], object], tmp_path: Pat
     path = tmp_path / "x"
     make(path)
     with pytest.raises(FlagPerfError) as refused:
-        load_run(path)
+        load_run(path, by_name_alone)
     assert str(path) in str(refused.value) and "plan.json" in refused.value.remedy
 
 
 def test_a_copy_elsewhere_reads_the_same(run: Run, folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "elsewhere")
     shutil.rmtree(folder)
-    assert load_run(tmp_path / "elsewhere") == run
+    assert load_run(tmp_path / "elsewhere", by_name_alone) == run
 
 
 @pytest.mark.parametrize(
@@ -504,7 +511,7 @@ def test_a_copy_elsewhere_reads_the_same(run: Run, folder: Path, tmp_path: Path)
 )
 def test_runs_of_schema_1_are_read(kind: str, verdicts: list[Verdict], code: int | None) -> None:
     (path,) = (SCHEMA1 / kind).iterdir()
-    loaded = load_run(path)
+    loaded = load_run(path, by_name_alone)
     assert loaded.name == path.name and loaded.uid.startswith(path.name)
     assert [result.verdict for result in loaded.results] == verdicts
     assert loaded.exit_code == code
@@ -521,7 +528,7 @@ def test_runs_of_later_schemas_are_read_and_score_as_they_did(number: int, has_p
     (path,) = (SCHEMA1.parent / f"schema{number}").iterdir()
     written = json.loads((path / "summary.json").read_text())
     assert written["schema"] == written["rounds"][0]["schema"] == number
-    run = load_run(path)
+    run = load_run(path, by_name_alone)
     (result,) = run.results
     assert (
         run.notes == () and result.verdict is Verdict.CONVERGED and bool(result.provenance) is has_provenance
@@ -529,7 +536,7 @@ def test_runs_of_later_schemas_are_read_and_score_as_they_did(number: int, has_p
     if result.provenance:
         assert result.provenance.harness.commit and result.provenance.versions["torch"]
         assert result.provenance.hosts[0] and "Model name" in result.provenance.hosts[0].cpu
-    (again,) = rescore(path)
+    (again,) = rescore(path, by_name_alone)
     assert again.after and again.after.provenance == result.provenance
     # it was said to be in nats, whatever the case's loss
     assert again.figures().keys() == {"final_loss"} and not again.others()
@@ -537,7 +544,7 @@ def test_runs_of_later_schemas_are_read_and_score_as_they_did(number: int, has_p
 
 def test_a_failure_of_schema_1_is_read_with_its_evidence() -> None:
     (path,) = (SCHEMA1 / "failed").iterdir()
-    failure = load_run(path).results[0].failure
+    failure = load_run(path, by_name_alone).results[0].failure
     assert isinstance(failure, Failure)
     assert (failure.stage, failure.failure_class) == (Stage.TRAIN, FailureClass.RANK_FAILED)
     assert "training has diverged" in failure.evidence
@@ -571,7 +578,7 @@ def test_whatever_stands_in_a_file_a_run_is_read_and_shown(data: st.DataObject, 
         break
     path.write_text(json.dumps(content))
     try:
-        loaded = load_run(folder)
+        loaded = load_run(folder, by_name_alone)
         assert {2, 3} <= set(by_round(loaded))
         assert run_text(loaded, 80)
         json.dumps(loaded.as_dict(), allow_nan=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.of_2022 import NOTE
 from run_benchmarks.results.rescore import rescore
@@ -72,7 +73,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_it_is_read_with_what_it_measured_and_nulls_for_the_rest(folder: Path) -> None:
-    run = load_run(folder)
+    run = load_run(folder, by_name_alone)
     assert run.name == "run20221121191924" and run.exit_code is None and run.notes == (NOTE,)
     assert run.started == "2022-11-21T11:19:24+00:00"
     first, second = run.results
@@ -93,22 +94,22 @@ def test_it_is_read_with_what_it_measured_and_nulls_for_the_rest(folder: Path) -
 
 
 def test_it_is_shown_and_scored_again_as_any_other(folder: Path) -> None:
-    run = load_run(folder)
+    run = load_run(folder, by_name_alone)
     text = run_text(run, 120)
     assert "CONVERGED" in text and "589" in text and NOTE in text
     assert NOTE in as_markdown(run)
-    assert [each.figures() for each in rescore(folder)] == [{}, {}]
+    assert [each.figures() for each in rescore(folder, by_name_alone)] == [{}, {}]
 
 
 def test_names_of_that_time_say_nothing_and_need_not(folder: Path) -> None:
     """In its first dialect a case had any name."""
     (folder / CASE).rename(folder / "BERT_PYTORCH_DEMO")
-    assert load_run(folder).results[0].figures["p_whole"].value == 589.3
+    assert load_run(folder, by_name_alone).results[0].figures["p_whole"].value == 589.3
 
 
 def test_a_node_that_is_missing_ends_the_list_of_hosts(folder: Path) -> None:
     shutil.rmtree(folder / CASE / "round1" / "10.1.2.2_noderank0")
-    (first, *_) = load_run(folder).results
+    (first, *_) = load_run(folder, by_name_alone).results
     assert first.hosts == () and first.verdict is Verdict.INVALID
 
 
@@ -116,7 +117,7 @@ def test_a_node_that_is_missing_ends_the_list_of_hosts(folder: Path) -> None:
 def test_a_tree_of_today_that_lost_its_plan_is_not_taken_for_one(name: str, folder: Path) -> None:
     """Without its plan nobody knows its rules: it is not judged by those of a case with a script of its own."""
     (folder / CASE / "round1" / name).write_text("")
-    run = load_run(folder)
+    run = load_run(folder, by_name_alone)
     assert run.results == () and NOTE not in run.notes
 
 
@@ -126,6 +127,6 @@ def test_an_empty_or_hostile_tree_is_read_all_the_same(folder: Path) -> None:
     (folder / CASE / "round1" / "x_noderank99999").mkdir()
     (folder / CASE / "round2" / "10.1.2.2_noderank0" / "rank0.out.log").unlink()
     (folder / "empty" / "round1").mkdir(parents=True)
-    run = load_run(folder)
+    run = load_run(folder, by_name_alone)
     assert [result.verdict for result in run.results] == [Verdict.INVALID, Verdict.INVALID]
     assert run_text(run, 80)

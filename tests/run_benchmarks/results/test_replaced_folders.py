@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from run_benchmarks.names import node_folder_name
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.report.report import write_report
 from run_benchmarks.results.evidence import start_log_of
 from run_benchmarks.results.folder import RunFolder, open_folder
@@ -76,11 +77,11 @@ def test_a_round_is_not_judged_by_what_a_link_leads_to(
     replaced: str, outcome: Outcome, private: Path, strangers: Path
 ) -> None:
     seen = observed(CASE, outcome=outcome)
-    assert MARK in repr(judge(planned(CASE), seen, private / ROUND)), (
+    assert MARK in repr(judge(planned(CASE), seen, private / ROUND, str)), (
         "these are read where no link leads to them"
     )
     replace_by_link(strangers / replaced, private / replaced)
-    assert MARK not in repr(judge(planned(CASE), seen, strangers / ROUND))
+    assert MARK not in repr(judge(planned(CASE), seen, strangers / ROUND, str))
 
 
 def _keep_all(folder: Path) -> None:
@@ -107,5 +108,5 @@ def test_a_report_shows_nothing_that_a_link_leads_to(
 
 
 def _reported(folder: RunFolder, tmp_path: Path) -> str:
-    write_report(tmp_path / "page.html", folder, run_in(folder))
+    write_report(tmp_path / "page.html", folder, run_in(folder, by_name_alone), str)
     return (tmp_path / "page.html").read_text()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.results import judge as judge_module
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.rescore import Rescored, rescore
@@ -37,7 +38,7 @@ def change_log(folder: Path, old: str, new: str) -> None:
 
 def test_what_was_written_by_these_formulas_does_not_change(folder: Path) -> None:
     before = content_of(folder)
-    rounds = rescore(folder)
+    rounds = rescore(folder, by_name_alone)
     assert [each.after for each in rounds] == [each.before for each in rounds]
     assert text_of(rounds).count("as before; 0 of ") == 3
     assert content_of(folder) == before
@@ -46,7 +47,7 @@ def test_what_was_written_by_these_formulas_does_not_change(folder: Path) -> Non
 @pytest.mark.parametrize("kind", ["converged", "not_converged", "failed", "torn"])
 def test_runs_of_schema_1_have_the_same_figures_by_todays_formulas(kind: str) -> None:
     (path,) = (SCHEMA1 / kind).iterdir()
-    for each in rescore(path):
+    for each in rescore(path, by_name_alone):
         # a round that was cut off says what it had; of a loss nobody knows that it is in nats
         new = {"init_time"} if kind == "failed" else {"final_loss"}
         assert each.after is not None and each.figures().keys() == new
@@ -61,7 +62,7 @@ def test_a_figure_and_a_verdict_that_differ_are_told(folder: Path) -> None:
     change_log(folder, '"mlm_accuracy": 0.33', '"mlm_accuracy": 0.25')
     change_log(folder, '"time_to_target": 9.0', '"time_to_target": null')
     change_log(folder, '"num_trained_samples": 1000', '"num_trained_samples": 2000')
-    rounds = rescore(folder)
+    rounds = rescore(folder, by_name_alone)
     lines = text_of(rounds).splitlines()
     assert f"{NAME}, round 1: CONVERGED -> NOT_CONVERGED; 7 of 34 figures differ" in lines
     assert "  p_whole: 100 samples/s -> 200 samples/s" in lines
@@ -84,25 +85,31 @@ def test_a_log_that_was_brought_later_is_judged(folder: Path) -> None:
         "file": "",
     }
     path.write_text(json.dumps({**json.loads(path.read_text()), "failure": failure}))
-    (after,) = (each.after for each in rescore(folder) if (each.before.case, each.before.round) == (NAME, 1))
+    (after,) = (
+        each.after
+        for each in rescore(folder, by_name_alone)
+        if (each.before.case, each.before.round) == (NAME, 1)
+    )
     assert after is not None and after.verdict is Verdict.CONVERGED
     assert "rank0.out.log was not collected, and was put there later" in after.notes
     (folder / NAME / "round1" / "h1_noderank0" / "rank0.out.log").unlink()
     (path.parent / "result.json").unlink()
     (folder / "summary.json").unlink()
-    (lost,) = (each for each in rescore(folder) if (each.before.case, each.before.round) == (NAME, 1))
+    (lost,) = (
+        each for each in rescore(folder, by_name_alone) if (each.before.case, each.before.round) == (NAME, 1)
+    )
     assert lost.before.verdict is Verdict.FAILED
 
 
 def test_a_figure_that_is_gone_or_new_is_told(folder: Path) -> None:
     change_log(folder, '"rate": {', '"other": {')
-    text = text_of(rescore(folder))
+    text = text_of(rescore(folder, by_name_alone))
     assert "  rate: 2.5 GB/s -> none" in text and "  other: none -> 2.5 GB/s" in text
 
 
 def test_a_verdict_that_is_lost_says_why(folder: Path) -> None:
     change_log(folder, '"event": "FINISHED"', '"event": "DONE"')
-    first = rescore(folder)[0]
+    first = rescore(folder, by_name_alone)[0]
     assert first.after is not None and first.after.verdict is Verdict.INVALID
     assert "FINISHED was not reported by global rank 0" in text_of([first])
 
@@ -110,7 +117,7 @@ def test_a_verdict_that_is_lost_says_why(folder: Path) -> None:
 def test_without_its_logs_a_round_cannot_be_scored_again(folder: Path) -> None:
     shutil.rmtree(folder / NAME / "round1" / "h1_noderank0")
     shutil.rmtree(folder / NAME / "round2")
-    text = text_of(rescore(folder))
+    text = text_of(rescore(folder, by_name_alone))
     for number in (1, 2):
         assert f"{NAME}, round {number}: cannot be scored again: rank0.out.log is not in the folder" in text
     assert f"{NAME}, round 3: UNREACHABLE, as before" in text
@@ -118,7 +125,7 @@ def test_without_its_logs_a_round_cannot_be_scored_again(folder: Path) -> None:
 
 def test_without_the_plan_nothing_can_be_scored_again(folder: Path) -> None:
     (folder / "plan.json").write_text('{"cases": [{"settings": {}}]}')
-    rounds = rescore(folder)
+    rounds = rescore(folder, by_name_alone)
     assert len(rounds) == 3 and {each.after for each in rounds} == {None}
     assert text_of(rounds).count("plan.json does not tell of the case") == 3
 
@@ -128,26 +135,28 @@ def test_logs_that_break_the_judge_are_a_reason(folder: Path, monkeypatch: pytes
         raise RecursionError("too deep")
 
     monkeypatch.setattr(judge_module, "read_rank_logs", broken)
-    assert text_of(rescore(folder)).count("cannot be scored again: RecursionError: too deep") == 3
+    assert (
+        text_of(rescore(folder, by_name_alone)).count("cannot be scored again: RecursionError: too deep") == 3
+    )
 
 
 def test_an_observation_that_cannot_be_read_is_a_reason(folder: Path) -> None:
     (folder / NAME / "round1" / "round.json").write_text("{")
-    assert "cannot be scored again" in text_of(rescore(folder)[:1])
+    assert "cannot be scored again" in text_of(rescore(folder, by_name_alone)[:1])
 
 
 def test_a_kind_of_case_that_is_not_known_is_a_reason(folder: Path) -> None:
     plan = json.loads((folder / "plan.json").read_text())
     plan["cases"][0]["parameters"]["case_kind"] = "dance"
     (folder / "plan.json").write_text(json.dumps(plan))
-    assert text_of(rescore(folder)).count("cannot be scored again") == 3
-    assert any("case_kind is 'dance'" in note for note in load_run(folder).notes)
+    assert text_of(rescore(folder, by_name_alone)).count("cannot be scored again") == 3
+    assert any("case_kind is 'dance'" in note for note in load_run(folder, by_name_alone).notes)
 
 
 def test_a_round_whose_result_cannot_be_read_is_not_as_before(folder: Path) -> None:
     (folder / "summary.json").unlink()
     (folder / NAME / "round1" / "result.json").write_text("{")
-    assert "round 1: CONVERGED, judged anew" in text_of(rescore(folder)[:1])
+    assert "round 1: CONVERGED, judged anew" in text_of(rescore(folder, by_name_alone)[:1])
 
 
 def test_what_a_figure_means_and_why_a_round_failed_are_compared_too(folder: Path) -> None:
@@ -157,6 +166,6 @@ def test_what_a_figure_means_and_why_a_round_failed_are_compared_too(folder: Pat
     content["rules"]["stamp"] = "open"
     content["figures"]["rate"]["definition"] = "another rate"
     path.write_text(json.dumps(content))
-    second = rescore(folder)[1]
+    second = rescore(folder, by_name_alone)[1]
     assert list(second.figures()) == ["rate"] and list(second.others()) == ["rules", "failure"]
     assert "another" in text_of([second])

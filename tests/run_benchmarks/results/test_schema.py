@@ -110,7 +110,7 @@ def test_a_result_that_nobody_could_read_back_is_never_written(
     provenance = Provenance(hosts=(HostInventory(kernel="x" * 9_000),))
     shared, figures = observed(case).shared(), {"round_time": observed(case).round_time()}
     made = RoundResult(**shared, verdict=Verdict.CONVERGED, figures=figures, provenance=provenance)
-    monkeypatch.setattr("run_benchmarks.round_state.judge", lambda *_: made)
+    monkeypatch.setattr("run_benchmarks.round_state.without_secrets", lambda *_: made)
     result = conclude(case, observed(case), tmp_path)
     assert result.verdict is Verdict.FAILED and "provenance.hosts.0.kernel" in f"{result.failure}"
     assert json.loads((tmp_path / "result.json").read_text())["verdict"] == "FAILED"

@@ -13,7 +13,7 @@ import pytest
 
 from run_benchmarks import runner
 from run_benchmarks.display.base import Display
-from run_benchmarks.plan.secrets import Secrets
+from run_benchmarks.plan.secrets import Secrets, by_name_alone
 from run_benchmarks.reading import parsed
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.provenance import Provenance
@@ -57,7 +57,11 @@ def test_a_run_that_is_read_holds_what_its_rounds_have_in_common_once(tmp_path: 
     for path in (tmp_path / "run").glob("*/*/result.json"):
         result = parsed(RoundResult, json.loads(path.read_text()), str(path))
         write_json(path, replace(result, provenance=of_nodes(inventory(), inventory())).as_dict())
-    hosts = [host for each in load_run(tmp_path / "run").results for host in cast(Any, each.provenance).hosts]
+    hosts = [
+        host
+        for each in load_run(tmp_path / "run", by_name_alone).results
+        for host in cast(Any, each.provenance).hosts
+    ]
     assert len(hosts) == 2 * len(run.results) > 2
     assert len(set(map(id, hosts))) == 1
 

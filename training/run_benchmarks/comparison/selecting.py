@@ -10,12 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from run_benchmarks.commands import run_command
 from run_benchmarks.names import ROUND_FOLDER, RUN_NAME, is_name, is_run_folder
+from run_benchmarks.plan.secrets import SecretsHere
 from run_benchmarks.results.find import LATEST, find_run
 from run_benchmarks.results.folder import RoundKey, RunFolder, as_list, open_folder, section
 from run_benchmarks.results.load import going_on, lost_rounds, planned_rounds, run_in
@@ -108,13 +109,13 @@ class Group:
         return by_case(self.cases, lambda case: self.cases[case][0].model)
 
 
-def groups_of(selectors: Sequence[str], log_path: Path) -> list[Group]:
+def groups_of(selectors: Sequence[str], log_path: Path, secrets: SecretsHere) -> list[Group]:
     """A group for each selector, the base first.
 
     Raises:
         FlagPerfError: one names nothing, there is one alone, or a round is named twice.
     """
-    read = cache(_opened)  # of a run several rounds may be named, each by itself
+    read = cache(partial(_opened, secrets))  # of a run several rounds may be named, each by itself
     if len(selectors) == 1:
         selectors = _of_each_vendor(selectors[0], log_path, read)
     if len(selectors) == 1:
@@ -139,9 +140,9 @@ def letter(number: int) -> str:
 Opened = tuple[RunFolder, Run]
 
 
-def _opened(folder: Path) -> Opened:
+def _opened(secrets: SecretsHere, folder: Path) -> Opened:
     opened = open_folder(folder)
-    return opened, run_in(opened)
+    return opened, run_in(opened, secrets)
 
 
 def _of_each_vendor(selector: str, log_path: Path, read: Callable[[Path], Opened]) -> Sequence[str]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from run_benchmarks.conformance.records import CheckResult, failed
 from run_benchmarks.names import node_folder_name
+from run_benchmarks.plan.secrets import by_name_alone
 from run_benchmarks.plan.source_code import text_of
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.round_result import RoundResult
@@ -158,7 +159,7 @@ class Sandbox:
             done = subprocess.run([*argv, *options], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
                                   stdout=output, stderr=subprocess.STDOUT)  # fmt: skip
         new = sorted(set(results.glob("run*")) - before)
-        rounds = load_run(new[0]).results if new else ()
+        rounds = load_run(new[0], by_name_alone).results if new else ()
         if not rounds:
             words = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-MOST_SHOWN:]
             late = done.returncode in TIMED_OUT

@@ -43,7 +43,7 @@ def export_aiperf(run: Path, output: Path, secrets: Secrets, training_dir: Path)
     Raises:
         FlagPerfError: the run has no round that searched, or `output` is there already.
     """
-    rounds = rounds_in(run)
+    rounds = rounds_in(run, lambda: secrets)
     searches = [each for each in rounds if each.result.search and each.node_folders()]
     if not searches:
         raise FlagPerfError("no round of it is a search that began", where=str(run))
@@ -67,7 +67,7 @@ def _write_round(folder: Path, each: Round, secrets: Secrets) -> None:
     ended_ms = next((told.time_ms for told in reversed(log.told)), 0)
     stamp = f"{each.local_time(ended_ms):%Y%m%d%H%M%S}"
     name = f"Report_{stamp}_{'Succeed' if succeeded else 'Failed'}.html"
-    own = replace(run_in(each.folder), results=(each.result,))
+    own = replace(run_in(each.folder, lambda: secrets), results=(each.result,))
     _write(folder / name, page(f"{each.name} - FlagPerf", report_body(each.folder, own, secrets.hide)))
 
 

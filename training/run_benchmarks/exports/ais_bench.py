@@ -15,6 +15,7 @@ from statistics import fmean, mean
 from run_benchmarks.comparison.derived import whole_figures
 from run_benchmarks.exports.chosen import Round, file_name, in_ms, rounds_in
 from run_benchmarks.exports.destination import new_folder
+from run_benchmarks.plan.secrets import SecretsHere
 from run_benchmarks.results.clocks import Placement, placements
 from run_benchmarks.results.power import training_window
 from run_benchmarks.results.tables import by_case
@@ -37,13 +38,13 @@ _FIGURES = {
 }
 
 
-def export_ais_bench(run: Path, output: Path) -> list[str]:
+def export_ais_bench(run: Path, output: Path, secrets: SecretsHere) -> list[str]:
     """Write `<case>/round<N>.json` and `<case>/report.log`; what is to be known, line by line.
 
     Raises:
         FlagPerfError: no whole round of the run succeeded, or `output` is there already.
     """
-    reasons = [(each, _why_not(each)) for each in rounds_in(run)]
+    reasons = [(each, _why_not(each)) for each in rounds_in(run, secrets)]
     good = [each for each, reason in reasons if not reason]
     left_out = [f"{each.name} is left out: {reason}" for each, reason in reasons if reason]
     if not good:

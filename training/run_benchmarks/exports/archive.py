@@ -59,7 +59,7 @@ def export_archive(path: Path, output: Path, secrets: Secrets, training_dir: Pat
         FlagPerfError: `path` is no run, `output` is there already, or is no name of an archive.
     """
     folder = open_folder(path)
-    run = run_in(folder)
+    run = run_in(folder, lambda: secrets)
     scripts = environment_scripts(folder.plan, training_dir)
     redaction, files = redaction_of(folder, run, scripts, list(files_below(path)), secrets)
     with (

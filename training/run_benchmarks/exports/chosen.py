@@ -9,6 +9,7 @@ from datetime import datetime, timezone, tzinfo
 from pathlib import Path
 
 from run_benchmarks.names import node_folder_name
+from run_benchmarks.plan.secrets import SecretsHere
 from run_benchmarks.results.folder import RoundKey, RunFolder, open_folder
 from run_benchmarks.results.load import run_in
 from run_benchmarks.results.planned import PlannedCase
@@ -70,14 +71,14 @@ class Round:
         return [events[place] for place in sorted(events)]
 
 
-def rounds_in(path: Path) -> list[Round]:
+def rounds_in(path: Path, secrets: SecretsHere) -> list[Round]:
     """All rounds of the run in a folder, in the order of the plan.
 
     Raises:
         FlagPerfError: it is no result folder of a run, or holds no round.
     """
     folder = open_folder(path)
-    results = run_in(folder).results
+    results = run_in(folder, secrets).results
     if not results:
         raise FlagPerfError("holds no round that could be exported", where=str(path))
     return [Round(folder, result, folder.cases.get(result.case)) for result in results]

@@ -26,6 +26,7 @@ from run_benchmarks.exports.mlperf_log import (
 )
 from run_benchmarks.exports.mlperf_power import write_power
 from run_benchmarks.exports.system_description import NOT_RECORDED, STATUSES, system_description
+from run_benchmarks.plan.secrets import SecretsHere
 from run_benchmarks.results.load import lost_rounds
 from run_benchmarks.results.markdown import inline, listed
 from run_benchmarks.results.rules import CLOSED
@@ -36,7 +37,7 @@ USAGE, RULESET = "training", "5.0.0"  # the last that has BERT
 SYSTEM_NAME, SUBMITTER = "system_name", "submitter"
 
 
-def export_mlperf(run: Path, output: Path, owners: Mapping[str, str]) -> list[str]:
+def export_mlperf(run: Path, output: Path, owners: Mapping[str, str], secrets: SecretsHere) -> list[str]:
     """Write `systems/`, `results/<system>/bert/result_<i>.txt` and a README; what is to be known, line by line.
 
     Args:
@@ -46,7 +47,7 @@ def export_mlperf(run: Path, output: Path, owners: Mapping[str, str]) -> list[st
         FlagPerfError: the run has no round of BERT of which there can be a log, or `output` is there already.
     """
     mlperf_module("mllog.mllog")
-    rounds = [each for each in rounds_in(run) if is_bert(each)]
+    rounds = [each for each in rounds_in(run, secrets) if is_bert(each)]
     notes: list[str] = []
     with new_folder(output) as folder:
         for name, of_case in by_case(rounds, lambda each: each.result.case).items():

@@ -50,10 +50,16 @@ def secrets_here(config: Path, training_dir: Path) -> Secrets:
     folders = {"cluster_conf.py": config, "test_conf.py": config}
     folders[MACHINE_CONF] = training_dir / "run_benchmarks" / "config"
     files = [read_leniently(folder / name) for name, folder in folders.items()]
-    marked = [name for file in files for name in file.get("SECRETS") or () if isinstance(name, str)]
+    lists = [marks for file in files if isinstance(marks := file.get("SECRETS"), (list, tuple))]
+    marked = [name for marks in lists for name in marks if isinstance(name, str)]
     secrets = secrets_of(marked, *files)
     own = {value for name, value in os.environ.items() if secrets.are_named(name)}
     return replace(secrets, held=secrets.held | own | _planned(config, training_dir))
+
+
+def shown_here(config: Path, training_dir: Path) -> Secrets:
+    """What is hidden in what is shown of a run: the same, and by name too."""
+    return replace(secrets_here(config, training_dir), by_name=True)
 
 
 def _planned(config: Path, training_dir: Path) -> frozenset[str]:

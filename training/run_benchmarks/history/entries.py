@@ -13,6 +13,7 @@ from utils.errors import FlagPerfError, raised
 from utils.text_files import one_line, shortened
 
 if TYPE_CHECKING:
+    from run_benchmarks.plan.secrets import SecretsHere
     from run_benchmarks.results.round_result import RoundResult
 
 LONGEST_TEXT = 1000  # characters
@@ -29,12 +30,12 @@ class State(str, Enum):
     UNREADABLE = "unreadable"
 
 
-def entry_of(place: Place) -> tuple[Cells, list[Cells]]:
+def entry_of(place: Place, secrets: SecretsHere) -> tuple[Cells, list[Cells]]:
     """The run that lies there, and its rounds; one that cannot be read says why, and loses no other."""
     from run_benchmarks.results.load import load_run
 
     try:
-        run = load_run(place.path)
+        run = load_run(place.path, secrets)
     except Exception as error:  # a stranger's folder may hold anything
         reason = error.message if isinstance(error, FlagPerfError) else raised(error)
         return _run(place, State.UNREADABLE, notes=[reason]), []

@@ -18,6 +18,7 @@ from typing import Final
 from run_benchmarks.history.entries import Cells, entry_of
 from run_benchmarks.history.places import Place, places_in
 from run_benchmarks.own_folder import check_private
+from run_benchmarks.plan.secrets import SecretsHere
 from utils.errors import FlagPerfError
 
 VERSION: Final = 6  # of the tables below and of what stands in them: an index with another one is made anew
@@ -41,11 +42,12 @@ CREATE VIEW listed AS
 class Index:
     """The runs of one result directory. It may be used by several threads.
 
-    file: where it lies; None where it is kept in memory. why_in_memory: what is wrong with the cache then.
+    secrets: what is hidden in what is judged now. file: where it lies; None where it is kept in memory.
+    why_in_memory: what is wrong with the cache then.
     """
 
-    def __init__(self, log_path: Path, *, rebuild: bool = False) -> None:
-        self.log_path = log_path.resolve()
+    def __init__(self, log_path: Path, secrets: SecretsHere, *, rebuild: bool = False) -> None:
+        self.log_path, self.secrets = log_path.resolve(), secrets
         self._lock = threading.RLock()
         self.file: Path | None = None
         self.why_in_memory = ""
@@ -88,7 +90,7 @@ class Index:
         if changed:
             on_work(len(changed))
         for place in changed:
-            run, rounds = entry_of(place)  # without the lock: it may take a while
+            run, rounds = entry_of(place, self.secrets)  # without the lock: it may take a while
             with self.use() as connection, connection:
                 connection.execute("DELETE FROM runs WHERE key = ?", (place.key,))
                 _insert(connection, "runs", run)

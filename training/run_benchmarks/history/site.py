@@ -116,8 +116,9 @@ class _Site:
         try:
             with self._reporting:
                 folder = open_folder(self._folder(request))
-                run = run_in(folder)
-                return HTMLResponse(page(run.name, report_body(folder, run), is_served=True))
+                run = run_in(folder, self._index.secrets)
+                body = report_body(folder, run, self._index.secrets().hide)
+                return HTMLResponse(page(run.name, body, is_served=True))
         finally:
             self._reports.release()
 

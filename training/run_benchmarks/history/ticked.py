@@ -33,7 +33,7 @@ def groups_of_ticks(index: Index, ticks: Sequence[str]) -> list[Group]:
         message = "not all of these rounds are there any more"
         raise FlagPerfError(message, remedy="Go back and load the table anew.")
     selectors = [f"{index.path_of(row.key)}/{row.case}/round{row.round}" for row in rows]
-    rounds = [each for group in groups_of(selectors, index.log_path) for each in group.rounds]
+    rounds = [each for group in groups_of(selectors, index.log_path, index.secrets) for each in group.rounds]
     groups: dict[tuple[Path, str], list[ComparedRound]] = {}
     for each in rounds:
         groups.setdefault((each.folder, each.result.case), []).append(each)

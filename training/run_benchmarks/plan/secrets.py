@@ -8,7 +8,7 @@ import operator
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from itertools import count, islice
@@ -43,12 +43,14 @@ class Secrets:
     """What must not be seen.
 
     marked: the names of variables and build arguments that SECRETS of `test_conf.py` marks, beside those whose
-    names speak for themselves. held: the values that the settings hold. open_texts: what they say besides.
+    names speak for themselves. held: the values that the settings hold. open_texts: what they say besides. by_name:
+    whether what a text assigns to the name of a secret is hidden too: of what others ran the values are not known.
     """
 
     marked: frozenset[str] = frozenset()
     held: frozenset[str] = field(default=frozenset(), repr=False)
     open_texts: frozenset[str] = field(default=frozenset(), repr=False)
+    by_name: bool = False
 
     @cached_property
     def values(self) -> frozenset[str]:
@@ -70,7 +72,7 @@ class Secrets:
 
     def hide(self, text: str) -> str:
         """`text` with every value in it replaced by `***`; one that stands in too much else, where it is assigned."""
-        if any(value in text for value in self._indistinct):
+        if self.by_name or any(value in text for value in self._indistinct):
             text = redact_text(text)
         for _ in range(MOST_PASSES):  # what was around a value may make up another one
             before = text
@@ -87,7 +89,7 @@ class Secrets:
             names: those in dicts too; not where they are FlagPerf's own, and a reader looks for them.
         """
         value: Any = record
-        if not self.values:
+        if not (self.values or self.by_name):
             return record
         if type(value) is str:
             value = self.hide(value)
@@ -207,6 +209,13 @@ class Secrets:
 
 
 NO_SECRETS = Secrets()
+# Of who shows what others ran: looked for once something is judged or drawn, as that executes the configuration.
+SecretsHere = Callable[[], Secrets]
+
+
+def by_name_alone() -> Secrets:
+    """What can be hidden where no settings are at hand."""
+    return Secrets(by_name=True)
 
 
 def secrets_of(marked: Iterable[str], *settings: Mapping[str, Any]) -> Secrets:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from run_benchmarks.report.curves import STEP_CURVES, Curves
@@ -28,8 +28,11 @@ FIGURE_COLUMNS = (
 Cell = str | float | int | None
 
 
-def write_csv(folder: Path, run_folder: RunFolder, run: Run) -> list[Path]:
+def write_csv(folder: Path, run_folder: RunFolder, run: Run, hide: Callable[[str], str]) -> list[Path]:
     """Write `figures.csv`, `telemetry.csv` and a file a round that has curves into a folder; the files.
+
+    Args:
+        hide: what takes the run's secrets out of a text that a log says.
 
     Raises:
         OSError: they cannot be written.
@@ -42,7 +45,7 @@ def write_csv(folder: Path, run_folder: RunFolder, run: Run) -> list[Path]:
         curves, _ = curves_in(result, run_folder.folder_of(result), case)
         if curves.steps["time_ms"] or curves.evaluations:
             name = f"curves_{number}_round{result.round}.csv"
-            columns = ("case", "round", "event", *curves.steps, curves.metric)
+            columns = ("case", "round", "event", *curves.steps, hide(curves.metric))
             written.append(_write(folder / name, columns, curve_rows(result, curves)))
     return written
 

@@ -27,7 +27,7 @@ MOST_VALUES = 450_000  # in the charts of devices of all rounds: some 3 MB
 MOST_ROUNDS = 40  # that are shown by themselves
 
 
-def write_report(path: Path, folder: RunFolder, run: Run, hide: Callable[[str], str] = str) -> None:
+def write_report(path: Path, folder: RunFolder, run: Run, hide: Callable[[str], str]) -> None:
     """Write the report of a run to the file `path`, whole or not at all.
 
     Args:
@@ -40,7 +40,7 @@ def write_report(path: Path, folder: RunFolder, run: Run, hide: Callable[[str], 
     write_whole(path, text)
 
 
-def try_report(path: Path, run: Run, hide: Callable[[str], str] = str) -> Path | None:
+def try_report(path: Path, run: Run, hide: Callable[[str], str]) -> Path | None:
     """The report in the folder `path` of a run that has just ended; None, and the log says why, where there is none.
 
     Nothing is raised: the summary is written, and the run's verdict stands.
@@ -53,7 +53,7 @@ def try_report(path: Path, run: Run, hide: Callable[[str], str] = str) -> Path |
     return path / REPORT
 
 
-def report_body(folder: RunFolder, run: Run, hide: Callable[[str], str] = str) -> Markup:
+def report_body(folder: RunFolder, run: Run, hide: Callable[[str], str]) -> Markup:
     """What stands in the report: the verdict, the tables, then round by round."""
     shown = run.results[:MOST_ROUNDS]
     views = [

@@ -67,7 +67,7 @@ class RoundTime:
 
 
 def devices_of(
-    nodes: Sequence[NodeSamples], hosts: Sequence[str], hide: Callable[[str], str] = str
+    nodes: Sequence[NodeSamples], hosts: Sequence[str], hide: Callable[[str], str]
 ) -> list[Device]:
     """Every device that was sampled, the names without the run's secrets."""
     return [

@@ -54,7 +54,7 @@ def round_view(
     folder: Path | None,
     case: PlannedCase | None,
     most_values: int,
-    hide: Callable[[str], str] = str,
+    hide: Callable[[str], str],
 ) -> dict[str, Any]:
     """What the template shows of a round, by its result and the logs in its folder, if there is one.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.names import decisive_log, node_folder_name
+from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.results.case_figures import case_figures
 from run_benchmarks.results.checkout import in_checkout
 from run_benchmarks.results.clocks import clock_notes
@@ -65,9 +66,7 @@ from utils.text_files import shortened_to_words
 LONGEST_NOTE = 2_000  # characters
 
 
-def judge(
-    case: PlannedCase, seen: Observation, folder: Path, hide: Callable[[str], str] = str
-) -> RoundResult:
+def judge(case: PlannedCase, seen: Observation, folder: Path, hide: Callable[[str], str]) -> RoundResult:
     """The result of a round.
 
     Args:
@@ -102,6 +101,11 @@ def judge(
         *saving_notes(result.facts),
     )
     return replace(result, continued=continued, notes=(*result.notes, *_brief((*attempts, *about))))
+
+
+def without_secrets(case: PlannedCase, seen: Observation, folder: Path, secrets: Secrets) -> RoundResult:
+    """The result of a round, in which no text has one of these."""
+    return secrets.hide_in(judge(case, seen, folder, secrets.hide))
 
 
 def _went_without(nodes: Sequence[NodeLogs], seen: Observation) -> list[str]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from run_benchmarks.journal import is_held
 from run_benchmarks.names import JOURNAL
+from run_benchmarks.plan.secrets import SecretsHere
 from run_benchmarks.reading import LARGEST_BYTES
+from run_benchmarks.results.alterations import alterations, verdicts_of
 from run_benchmarks.results.bounds import bounded, checks_in
 from run_benchmarks.results.controller import lost_controller
 from run_benchmarks.results.folder import (
@@ -24,7 +27,7 @@ from run_benchmarks.results.folder import (
     section,
     summed_up,
 )
-from run_benchmarks.results.judge import judge
+from run_benchmarks.results.judge import without_secrets
 from run_benchmarks.results.of_2022 import NOTE
 from run_benchmarks.results.round_result import RoundResult, few
 from run_benchmarks.results.shared import Shared
@@ -33,25 +36,27 @@ from utils.errors import FlagPerfError, raised
 from utils.node import rank_log_name
 from utils.text_files import matching
 
-ALTERED = "the figures in its result.json and in summary.json differ: one was altered; `show --rescore` judges the logs"
 # Of all the rounds' results: the largest summary.json, in which each of them stands too, has half as much.
 MOST_BYTES = 2 * LARGEST_BYTES
 MOST_LOG_BYTES = 2**30  # of the rounds that have no result: that is judged whenever the folder is read
 MOST_PLANNED = 10_000  # rounds of a plan that are looked for: a stranger's may name any number
 
 
-def load_run(path: Path) -> Run:
+def load_run(path: Path, secrets: SecretsHere) -> Run:
     """The run in the folder `path`: the inverse of what a run writes there.
+
+    Args:
+        secrets: what is hidden in what has to be judged now; what a run wrote it has hidden itself.
 
     Raises:
         FlagPerfError: it is no result folder of a run, or cannot be listed.
     """
-    return run_in(open_folder(path))
+    return run_in(open_folder(path), secrets)
 
 
-def run_in(folder: RunFolder) -> Run:
+def run_in(folder: RunFolder, secrets: SecretsHere) -> Run:
     """The run in a folder that has been opened; what cannot be read of it is among the notes."""
-    results = _results(folder)
+    results = _results(folder, cache(secrets))
     first, end = _entry(folder, "run_started"), _entry(folder, "run_ended")
     about = {"run": folder.path.resolve().name, "started": _moment(first.get("time")), **first, **end}
     about |= {"planned": sum(1 for _ in planned_rounds(folder)) or None, **folder.summary}
@@ -72,7 +77,7 @@ def run_in(folder: RunFolder) -> Run:
     )
 
 
-def results_in(folder: RunFolder, ended: Collection[RoundKey]) -> Iterator[RoundResult]:
+def results_in(folder: RunFolder, ended: Collection[RoundKey], secrets: SecretsHere) -> Iterator[RoundResult]:
     """The results of those rounds that have one, and of those that had `ended` before it could be written.
 
     Raises:
@@ -82,7 +87,7 @@ def results_in(folder: RunFolder, ended: Collection[RoundKey]) -> Iterator[Round
         result = read_result(folder, key)
         if result is None and (folder.round_path(key) / "result.json").exists():
             raise FlagPerfError(folder.notes[-1], remedy="put it back, or start a new run")
-        result = result or (_judged(folder, key) if key in ended else None)
+        result = result or (_judged(folder, key, secrets) if key in ended else None)
         if result:
             yield result
 
@@ -119,21 +124,20 @@ def planned_rounds(folder: RunFolder) -> Iterator[RoundKey]:
             yield RoundKey(name, number)
 
 
-def _results(folder: RunFolder) -> dict[RoundKey, RoundResult]:
+def _results(folder: RunFolder, secrets: SecretsHere) -> dict[RoundKey, RoundResult]:
     """Each round's result: as it was written, else as the summary has it, else judged from what there is."""
     from_summary = summed_up(folder)
     results, logged, shared = {}, 0, Shared()
-    written, held = _written(folder)
+    (written, held), verdicts = _written(folder), verdicts_of(folder)
     for key in folder.rounds:
         own, summed = written.get(key), from_summary.pop(key, None)
-        if own and summed and own.figures != summed.figures:
-            folder.notes.append(f"{key}: {ALTERED}")
-        elif summed and not (folder.round_path(key) / "result.json").exists():
+        folder.notes += alterations(folder, key, own, summed, verdicts)
+        if summed and not own and not (folder.round_path(key) / "result.json").exists():
             folder.notes.append(f"{key}: result.json is not there, its figures are those of summary.json")
         judged = None
         if not own and not summed and held <= MOST_BYTES:
             logged += sum(map(_size, matching(folder.round_path(key), "*/*")))
-            judged = _judged(folder, key) if logged <= MOST_LOG_BYTES else None
+            judged = _judged(folder, key, secrets) if logged <= MOST_LOG_BYTES else None
             if logged > MOST_LOG_BYTES:
                 more = "has no result, and more logs than are judged unasked: `show --rescore`"
                 folder.notes.append(f"{key} {more}")
@@ -169,11 +173,11 @@ def _size(path: Path) -> int:
         return 0  # it is not there, or cannot be read either
 
 
-def _judged(folder: RunFolder, key: RoundKey) -> RoundResult | None:
+def _judged(folder: RunFolder, key: RoundKey, secrets: SecretsHere) -> RoundResult | None:
     """The result of a round whose controller was killed before it had written it."""
     try:
         seen, case = read_observation(folder, key), folder.cases.get(key.case)
-        return judge(case, seen, folder.round_path(key)) if seen and case else None
+        return without_secrets(case, seen, folder.round_path(key), secrets()) if seen and case else None
     except FlagPerfError as error:
         folder.note(error)
     except Exception as error:  # a stranger's logs may hold anything

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from run_benchmarks.plan.secrets import Secrets, SecretsHere
 from run_benchmarks.results.folder import (
     RoundKey,
     RunFolder,
@@ -16,7 +18,7 @@ from run_benchmarks.results.folder import (
     read_result,
     summed_up,
 )
-from run_benchmarks.results.judge import judge
+from run_benchmarks.results.judge import without_secrets
 from run_benchmarks.results.load import run_in
 from run_benchmarks.results.round_result import RoundResult
 from utils.errors import FlagPerfError, raised
@@ -86,22 +88,23 @@ class Rescored:
             yield f"  {name}: {was_so} -> {is_so}"
 
 
-def rescore(path: Path) -> list[Rescored]:
-    """Every round of the run in the folder `path`, judged again; nothing is written.
+def rescore(path: Path, secrets: SecretsHere) -> list[Rescored]:
+    """Every round of the run in the folder `path`, judged again without `secrets`; nothing is written.
 
     Raises:
         FlagPerfError: it is no result folder of a run.
     """
-    folder = open_folder(path)
-    results = run_in(folder).results
+    folder, secrets = open_folder(path), cache(secrets)
+    results = run_in(folder, secrets).results
     written = {key for key in folder.rounds if read_result(folder, key)} | summed_up(folder).keys()
-    rounds = [_rescored(folder, result) for result in results]
+    rounds = [_rescored(folder, result, secrets()) for result in results]
     return [
         replace(each, anew=RoundKey(each.before.case, each.before.round) not in written) for each in rounds
     ]
 
 
-def _rescored(folder: RunFolder, before: RoundResult) -> Rescored:
+def _rescored(folder: RunFolder, before: RoundResult, secrets: Secrets) -> Rescored:
+    before = secrets.hide_in(before)  # as what is judged now: an earlier version may have hidden less
     key = RoundKey(before.case, before.round)
     case = folder.cases.get(before.case)
     if case is None:
@@ -110,7 +113,7 @@ def _rescored(folder: RunFolder, before: RoundResult) -> Rescored:
         return Rescored(before, None, f"{rank_log_name(0)} is not in the folder")
     try:
         seen = read_observation(folder, key) or before.observed()
-        return Rescored(before, judge(case, seen, folder.round_path(key)))
+        return Rescored(before, without_secrets(case, seen, folder.round_path(key), secrets))
     except FlagPerfError as error:
         return Rescored(before, None, f"{error.where}: {error.message}")
     except Exception as error:  # a stranger's logs may hold anything

@@ -76,6 +76,11 @@ def without_nodes(result: RoundResult) -> RoundResult:
     )
 
 
+def as_summed_up(result: RoundResult, *, is_brief: bool) -> RoundResult:
+    """The round as a summary has it; `is_brief`: as one that says so (LEFT_OUT)."""
+    return _brief(result) if is_brief else without_nodes(result)
+
+
 def _brief(result: RoundResult) -> RoundResult:
     """The round with its verdict and figures, and not what its case and its nodes tell of themselves."""
     rules = replace(result.rules, differs={}, hooks=None)

@@ -104,7 +104,9 @@ def run(arguments: argparse.Namespace) -> int:
             files.enter_context(new_file(file, endings)) if file else None
             for file, endings in ((arguments.output, ENDINGS[form]), (arguments.junit, (".xml",)))
         )
-        comparison = compare(groups_of(arguments.selectors, options.log_path_of(arguments)), choice)
+        secrets = options.secrets_of(arguments)
+        groups = groups_of(arguments.selectors, options.log_path_of(arguments), secrets)
+        comparison = compare(groups, choice)
         text = _rendered(comparison, form, is_file=bool(output))
         if output:
             output.write_bytes(f"{text.rstrip()}\n".encode(errors="replace"))

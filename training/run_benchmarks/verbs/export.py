@@ -69,11 +69,13 @@ def _export(arguments: argparse.Namespace, folder: Path, output: Path) -> list[s
         from run_benchmarks.exports.mlperf import export_mlperf
         from run_benchmarks.exports.system_description import read_owners_words
 
-        return export_mlperf(folder, output, read_owners_words(arguments.system))
+        return export_mlperf(
+            folder, output, read_owners_words(arguments.system), options.secrets_of(arguments)
+        )
     if arguments.format == AIS_BENCH:
         from run_benchmarks.exports.ais_bench import export_ais_bench
 
-        return export_ais_bench(folder, output)
+        return export_ais_bench(folder, output, options.secrets_of(arguments))
     from run_benchmarks.exports.archive import export_archive
     from run_benchmarks.exports.redaction import secrets_here
 

@@ -73,7 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     query = _query(arguments)
     columns = [name.strip() for name in (arguments.columns or "").split(",") if name.strip()]
-    index = Index(options.log_path_of(arguments), rebuild=arguments.rebuild)
+    places = (options.log_path_of(arguments), options.secrets_of(arguments))
+    index = Index(*places, rebuild=arguments.rebuild)
     try:
         fill(index)
         check_names(index, columns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from run_benchmarks.names import RUN_NAME, plain_path
 
 if TYPE_CHECKING:
     from run_benchmarks.plan.records import Plan
+    from run_benchmarks.plan.secrets import SecretsHere
 
 TRAINING_DIR = Path(__file__).resolve().parents[2]
 MOST_SHOWN = 60
@@ -137,6 +139,16 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         log_path=arguments.log_path,
         continue_from=arguments.continue_from,
     )
+
+
+def secrets_of(arguments: argparse.Namespace) -> SecretsHere:
+    """What is hidden in what is shown of a run: by value what the caller's settings hold, and by name.
+
+    These are looked for once they are first asked for, as that executes the configuration.
+    """
+    from run_benchmarks.exports.redaction import shown_here
+
+    return cache(partial(shown_here, arguments.config, TRAINING_DIR))
 
 
 def log_path_of(arguments: argparse.Namespace) -> Path:

@@ -48,15 +48,17 @@ def run(arguments: argparse.Namespace) -> int:
     folder = open_folder(find_run(arguments.run, options.log_path_of(arguments)))
     if not arguments.output:
         check_writable(folder.path, "name another place with --output")
-    loaded = run_in(folder)
+    secrets = options.secrets_of(arguments)
+    loaded = run_in(folder, secrets)
+    hide = secrets().hide
     target, tables = arguments.output or folder.path / REPORT, []
     try:
         with ExitStack() as places:
             page = places.enter_context(new_file(target, ENDINGS)) if arguments.output else target
             if arguments.csv:
                 made = places.enter_context(new_folder(arguments.csv))
-                tables = [arguments.csv / path.name for path in write_csv(made, folder, loaded)]
-            write_report(page, folder, loaded)
+                tables = [arguments.csv / path.name for path in write_csv(made, folder, loaded, hide)]
+            write_report(page, folder, loaded, hide)
     except OSError as error:
         raise FlagPerfError(
             f"cannot be written: {error.strerror}",

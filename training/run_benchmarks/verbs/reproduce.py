@@ -15,6 +15,7 @@ from utils.errors import FlagPerfError
 
 if TYPE_CHECKING:
     from run_benchmarks.exports.reproduction import Reproduction
+    from run_benchmarks.plan.secrets import SecretsHere
 
 NAME = "reproduce"
 HELP = (
@@ -53,10 +54,10 @@ def run(arguments: argparse.Namespace) -> int:
             complain(one_line(f"- {line}"))
         if arguments.show:
             return ExitCode.SUCCESS
-        return _run_and_compare(made, unpacked / RUN, arguments.archive)
+        return _run_and_compare(made, unpacked / RUN, arguments.archive, options.secrets_of(arguments))
 
 
-def _run_and_compare(made: Reproduction, unpacked: Path, archive: Path) -> int:
+def _run_and_compare(made: Reproduction, unpacked: Path, archive: Path, secrets: SecretsHere) -> int:
     from run_benchmarks.comparison.compare import Choice, compare
     from run_benchmarks.comparison.forms import as_text
     from run_benchmarks.comparison.selecting import groups_of
@@ -66,7 +67,7 @@ def _run_and_compare(made: Reproduction, unpacked: Path, archive: Path) -> int:
     folders: list[Path] = []
     code = run_in_foreground(made.plan, folders.append)
     try:
-        base, again = groups_of([str(unpacked), folders[0].name], folders[0].parent)
+        base, again = groups_of([str(unpacked), folders[0].name], folders[0].parent, secrets)
         # the archive is named, and not the folder in which it lies as long as this goes on
         notes = [note.replace(str(unpacked), str(archive)) for note in base.notes]
         base = replace(base, selector=str(archive), notes=notes)

@@ -49,7 +49,9 @@ def take_up(folder: Path, arguments: argparse.Namespace, *, stopped_by: str = ""
     check_own(folder)
     plan = plan_again(folder, arguments.config, options.TRAINING_DIR, arguments.log_path)
     request = request_in(folder)
-    so_far = read_resumption(folder, Journal(folder / JOURNAL, plan.secrets, is_taken_over=True))
+    so_far = read_resumption(
+        folder, Journal(folder / JOURNAL, plan.secrets, is_taken_over=True), plan.secrets
+    )
     drop_request(folder, request)
     check_unchanged(folder, plan, so_far)
     return resume_in_foreground(plan, folder.resolve(), so_far, stopped_by)

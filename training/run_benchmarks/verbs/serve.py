@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.output import complain, put
@@ -31,6 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
     import secrets
 
+    from run_benchmarks.exports.redaction import shown_here
     from run_benchmarks.history.index import Index
     from run_benchmarks.history.server import address_of, bound, given_token, is_local, serve
     from run_benchmarks.verbs.list import fill
@@ -38,7 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
     given = given_token()
     with bound(arguments.address, arguments.port) as listener:
         made = None if given or is_local(listener) else secrets.token_urlsafe(32)
-        index = Index(options.log_path_of(arguments))
+        index = Index(
+            options.log_path_of(arguments), partial(shown_here, arguments.config, options.TRAINING_DIR)
+        )
         try:
             fill(index)
             put(f"{address_of(listener, made)}\nshows the runs in {index.log_path} until Ctrl-C")

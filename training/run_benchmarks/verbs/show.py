@@ -35,8 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
     from utils.text_files import one_line
 
     folder = find_run(arguments.run, options.log_path_of(arguments))
+    secrets = options.secrets_of(arguments)
     if arguments.rescore:
-        rounds, notes = rescore(folder), load_run(folder).notes
+        rounds, notes = rescore(folder, secrets), load_run(folder, secrets).notes
         lines = [line for each in rounds for line in each.lines()]
         text = "\n".join(
             map(one_line, [str(folder), *(f"- {note}" for note in notes), *lines, "nothing was written"])
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             "rounds": [each.as_dict() for each in rounds],
         }
     else:
-        loaded = load_run(folder)
+        loaded = load_run(folder, secrets)
         text, content = f"{run_text(loaded, output_width())}\n\nresults and logs: {folder}", loaded.as_dict()
     put(json.dumps(content, indent=2) if arguments.json else text)
     return ExitCode.SUCCESS

@@ -15,6 +15,7 @@ from run_benchmarks.verbs import options
 from utils.errors import FlagPerfError
 
 if TYPE_CHECKING:
+    from run_benchmarks.plan.secrets import SecretsHere
     from run_benchmarks.results.folder import RunFolder
 
 NAME = "status"
@@ -44,7 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     folder = find_open_run(arguments.run, options.log_path_of(arguments))
     seen = progress(folder)
     rows = tuple((*parts, duration or "-") for *parts, duration in seen["rounds"])
-    put(_headline(folder, place_options(arguments.config, arguments.log_path)))
+    places = place_options(arguments.config, arguments.log_path)
+    put(_headline(folder, places, options.secrets_of(arguments)))
     put(Table(HEADINGS, rows, fixed=2).text(output_width()))
     put("\n".join([*filter(None, [seen["search"]]), *seen["log"][-LOG_LINES:]]))
     if arguments.follow:
@@ -52,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     return ExitCode.SUCCESS
 
 
-def _headline(folder: Path, places: Sequence[str]) -> str:
+def _headline(folder: Path, places: Sequence[str], secrets: SecretsHere) -> str:
     """Whether the run goes on, and what to do where it does not.
 
     places: what leads a command to the caller's files; a run's own are named where nobody else can have written them.
@@ -66,7 +68,7 @@ def _headline(folder: Path, places: Sequence[str]) -> str:
     from run_benchmarks.results.summary import outcome_text
 
     opened = open_folder(folder)
-    loaded = run_in(opened)
+    loaded = run_in(opened, secrets)
     head = f"{folder}: started {loaded.started}"
     if loaded.exit_code is not None:
         return f"{head}, exit code {outcome_text(loaded)}"

@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.output import complain, put
 from run_benchmarks.verbs import options
 from run_benchmarks.verbs.resume import take_up
 from utils.errors import FlagPerfError
+
+if TYPE_CHECKING:
+    from run_benchmarks.plan.secrets import SecretsHere
 
 NAME = "stop"
 HELP = "end a run in order: its tasks are stopped, their logs collected, its hosts left clean"
@@ -35,7 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     from run_benchmarks.results.load import load_run
 
     folder = find_open_run(arguments.run, options.log_path_of(arguments)).resolve()
-    code = load_run(folder).exit_code
+    secrets = options.secrets_of(arguments)
+    code = load_run(folder, secrets).exit_code
     if code is not None:
         put(f"{folder}: the run has ended already, with exit code {code}")
         return ExitCode.SUCCESS
@@ -49,10 +54,10 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitCode.SUCCESS if code == ExitCode.INTERRUPTED else code
     request_stop(folder)
     put(f"{folder}: asked to stop; waiting until it has ended (Ctrl-C ends the waiting alone)")
-    return _wait(folder)
+    return _wait(folder, secrets)
 
 
-def _wait(folder: Path) -> int:
+def _wait(folder: Path, secrets: SecretsHere) -> int:
     from run_benchmarks.journal import is_held
     from run_benchmarks.names import JOURNAL
     from run_benchmarks.results.load import load_run
@@ -60,7 +65,7 @@ def _wait(folder: Path) -> int:
 
     while is_held(folder / JOURNAL):
         time.sleep(LOOK_EVERY_S)
-    ended = load_run(folder)
+    ended = load_run(folder, secrets)
     if ended.exit_code is None:
         remedy = "ask once more: it is then ended in the place of its controller"
         raise FlagPerfError(

@@ -35,7 +35,7 @@ def log_of(result: RoundResult, folder: Path | None) -> SearchLog | None:
     return read_search(log if log.is_file() else folder.parent / FOLLOWED_EVENTS)
 
 
-def search_view(result: RoundResult, log: SearchLog, hide: Callable[[str], str] = str) -> dict[str, Any]:
+def search_view(result: RoundResult, log: SearchLog, hide: Callable[[str], str]) -> dict[str, Any]:
     """What the template shows."""
     account = log.account
     family = family_of(account)
