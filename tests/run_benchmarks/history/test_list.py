@@ -356,6 +356,13 @@ def listed(log_path: Path, *words: str) -> int:
     return main(["list", "--log-path", str(log_path), *words])
 
 
+@pytest.mark.parametrize("limit", ["9223372036854775808", "1000000001", "9" * 5000, "٣", "-1", "1_0", ""])
+def test_a_limit_that_is_no_number_of_rows_is_refused(limit: str, capsys: Capture, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        listed(tmp_path, f"--limit={limit}")
+    assert ended.value.code == 2 and "no whole number from 0 to 1000000000" in capsys.readouterr().err
+
+
 def test_the_table(log_path: Path, capsys: Capture) -> None:
     run = runs_in(log_path)[-1]
     (run / "summary.json").write_text("{")

@@ -250,6 +250,12 @@ def test_what_code_prints_is_no_part_of_the_output(tmp_path: Path, capfd: pytest
     assert shown.out == "" and "from Python" in shown.err and "from a shell" in shown.err
 
 
+def test_what_code_prints_steers_no_terminal(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = r"print('a \x1b[2J\x1b]0;title\x07 b é\ttab\r\nnext\u202e')"
+    read(tmp_path, f"{text}\n")
+    assert capfd.readouterr().err == "a \ufffd[2J\ufffd]0;title\ufffd b é\ttab\nnext\ufffd\n"
+
+
 @pytest.mark.parametrize(
     ("printing", "messages"),
     [

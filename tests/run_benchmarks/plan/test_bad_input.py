@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from run_benchmarks.plan.problems import MOST_PROBLEMS
 from tests.run_benchmarks.plan.bad_rows import CONFIG, ROWS, Row
 from tests.run_benchmarks.plan.tree import TEST_CONF, TEST_CONF_2022, VENDOR, Tree, make_tree
 
@@ -59,6 +60,24 @@ def test_a_host_that_is_listed_twice_is_told_with_where_else_it_stands(
     tree.configure(cluster_conf=f"HOSTS = {hosts}\n")
     _, problems = tree.problems()
     assert f"{said}; each node rank needs a host of its own" in [problem.message for problem in problems]
+
+
+@pytest.mark.parametrize("value", ["list(range(100_000))", "{str(i): i for i in range(100_000)}"])
+def test_after_very_many_mistakes_no_more_is_looked_at(tree: Tree, value: str) -> None:
+    tree.configure(cluster_conf=f"HOSTS = {value}\n")
+    exit_code, problems = tree.problems()
+    assert exit_code == CONFIG and len(problems) == MOST_PROBLEMS + 1
+    assert "what follows is not looked at" in problems[-1].message
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [("MONITOR_INTERVAL = 1e-300", "MONITOR_INTERVAL"), ('MONITORS = {"rapl": 0.0009}', "MONITORS")],
+)
+def test_no_source_is_sampled_more_often_than_once_in_a_millisecond(tree: Tree, line: str, name: str) -> None:
+    edit(tree, "test_conf.py", "", f"\n{line}\n")
+    exit_code, (problem,) = tree.problems()
+    assert exit_code == CONFIG and problem.name.startswith(name) and "0.001" in f"{problem}", problem
 
 
 def test_all_mistakes_of_monitors_are_told_at_once(tree: Tree) -> None:

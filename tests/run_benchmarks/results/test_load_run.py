@@ -30,8 +30,8 @@ from run_benchmarks.results import journal_entries, load, round_folders
 from run_benchmarks.results.folder import MOST_WRONG, open_folder, summed_up
 from run_benchmarks.results.load import load_run
 from run_benchmarks.results.rescore import rescore
-from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.results.summary import Run, without_nodes
+from run_benchmarks.results.round_result import RoundResult, write_json
+from run_benchmarks.results.summary import LEFT_OUT, Run, without_nodes
 from run_benchmarks.results.text import run_text
 from tests.run_benchmarks.written_run import NAME, SCHEMA1, UID, write_run
 from utils.errors import FlagPerfError
@@ -264,6 +264,62 @@ def test_a_result_that_was_altered_or_taken_away_is_named(folder: Path) -> None:
     assert load_run(folder, by_name_alone).notes == (
         f"case {NAME}, round 1: result.json is not there, its figures are those of summary.json",
     )
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "shown"),
+    [
+        ("verdict", "NOT_CONVERGED", "verdict"),
+        ("rules", {"stamp": "open"}, "stamp and rules"),
+        ("notes", [], "notes"),
+        ("hosts", ["h1", "other"], "hosts"),
+        ("kind", "measure", "kind"),
+    ],
+)
+@pytest.mark.parametrize("name", ["result.json", "summary.json"])
+def test_whatever_of_a_result_was_altered_is_named(
+    name: str, part: str, value: object, shown: str, folder: Path
+) -> None:
+    path = folder / NAME / "round1" / name if name == "result.json" else folder / name
+    content = json.loads(path.read_text())
+    record = content if name == "result.json" else content["rounds"][0]
+    assert record[part] != value
+    record[part] = value
+    path.write_text(json.dumps(content))
+    (note,) = load_run(folder, by_name_alone).notes
+    assert note == (
+        f"case {NAME}, round 1: the {shown} in its result.json and in summary.json differ: one was altered; "
+        "`show --rescore` judges the logs"
+    )
+
+
+def test_a_verdict_that_both_files_have_otherwise_is_held_against_the_journal(folder: Path) -> None:
+    """Its last word of the round: the one before is of an end after which the round was gone on with."""
+    result, summary = folder / NAME / "round2" / "result.json", folder / "summary.json"
+    own, whole = json.loads(result.read_text()), json.loads(summary.read_text())
+    assert own["verdict"] == "FAILED"
+    end = {"event": "round_ended", "case": NAME, "round": 2}
+    with (folder / "journal.jsonl").open("a") as journal:
+        for verdict in ("INTERRUPTED", "FAILED"):
+            journal.write(json.dumps({**end, "verdict": verdict}) + "\n")
+    assert load_run(folder, by_name_alone).notes == ()
+    for record in (own, whole["rounds"][1]):
+        record.update(verdict="CONVERGED", failure=None)
+    result.write_text(json.dumps(own))
+    summary.write_text(json.dumps(whole))
+    notes = load_run(folder, by_name_alone).notes
+    assert [note.partition(": ")[2].partition(":")[0] for note in notes] == [
+        f"CONVERGED in {name}, and FAILED in journal.jsonl" for name in ("result.json", "summary.json")
+    ]
+
+
+def test_a_summary_that_says_what_it_left_out_is_not_altered(run: Run, folder: Path) -> None:
+    results = tuple(
+        replace(each, facts={}, continued=None, provenance=None, notes=()) for each in run.results
+    )
+    rules = tuple(replace(each, rules=replace(each.rules, differs={}, hooks=None)) for each in results)
+    write_json(folder / "summary.json", replace(run, results=rules, notes=(LEFT_OUT,)).as_dict())
+    assert load_run(folder, by_name_alone).notes == (LEFT_OUT,)
 
 
 def test_a_run_that_goes_on_is_told_from_one_that_was_ended(folder: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from run_benchmarks.plan.problems import UnfitError
+from run_benchmarks.plan.values import LEAST_SAMPLING_S
 from utils.monitors.registry import LEAST_INTERVAL_S, SOURCES
 
 LONGEST_INTERVAL_S = 3600.0
@@ -41,9 +42,9 @@ def check_source(name: Any) -> Any:
 
 def check_choice(choice: Any) -> Any:
     """See that it is False, or an interval in seconds; raises UnfitError."""
-    is_time = type(choice) in (int, float) and 0 < choice <= LONGEST_INTERVAL_S
+    is_time = type(choice) in (int, float) and LEAST_SAMPLING_S <= choice <= LONGEST_INTERVAL_S
     if choice is not False and not is_time:
-        remedy = f"write False, or its interval in seconds, up to {LONGEST_INTERVAL_S:g}, {EXAMPLE}"
+        remedy = f"write False, or its interval in seconds, {LEAST_SAMPLING_S:g} to {LONGEST_INTERVAL_S:g}, {EXAMPLE}"
         raise UnfitError("is no interval", remedy)
     return choice
 

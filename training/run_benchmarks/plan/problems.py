@@ -11,6 +11,8 @@ from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.plan.secrets import Secrets
 from utils.errors import Problem, ProblemsError, nearest
 
+MOST_PROBLEMS = 1000  # that anybody reads; what has more is no configuration
+
 
 class ConfigError(ProblemsError):
     """The configuration is wrong; nothing was launched. `exit_code` is what `run.py` ends with."""
@@ -36,11 +38,12 @@ class UnfitError(ValueError):
 class Problems:
     """A list that parts of the planner add to. Values are shortened and freed of credentials.
 
-    secrets: of the files that were read so far.
+    secrets: of the files that were read so far. With too many of them the reading ends: ConfigError.
     """
 
     def __init__(self) -> None:
         self.all: list[Problem] = []
+        self._seen: set[Problem] = set()
         self.secrets = Secrets()
 
     def add(self, where: Path | str, name: str, value: Any, message: str, remedy: str) -> None:
@@ -57,8 +60,15 @@ class Problems:
         value, message = redact_text(problem.value), redact_text(problem.message)
         problem = self.secrets.hide_in(replace(problem, value=value, message=message))
         problem = replace(problem, value=shorten(problem.value))
-        if problem not in self.all:  # one vendor file may serve several cases
+        if problem not in self._seen:  # one vendor file may serve several cases
+            self._check_room(problem.where)
+            self._seen.add(problem)
             self.all.append(problem)
+
+    def _check_room(self, where: str) -> None:
+        if len(self.all) >= MOST_PROBLEMS:
+            message = f"there are more than {MOST_PROBLEMS} problems: what follows is not looked at"
+            raise ConfigError([*self.all, Problem(where, "and more", "", message, "mend these first")])
 
     def __bool__(self) -> bool:
         return bool(self.all)

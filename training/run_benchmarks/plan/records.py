@@ -110,7 +110,7 @@ class RunSettings:
     case_writable: values.Flag = False
     require_undisturbed: values.Flag = False
     min_free_disk_gib: values.NotNegative = 5.0
-    monitor_interval_s: values.Seconds = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
+    monitor_interval_s: values.SamplingInterval = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
     monitors: Monitors = field(default_factory=dict)
     carbon_g_per_kwh: values.NotNegative | None = None
     cost_per_kwh: values.Price | None = None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 NAME = "list"
 HELP = "list the rounds of all runs: filtered, sorted, as a table or as JSON"
 MOST_ROWS = 50
+LARGEST_LIMIT = 10**9
 WORTH_SAYING = 100  # runs to be read: that takes some seconds
 
 
@@ -137,10 +138,7 @@ def _as_text(index: Index, rows: list[Row], names: Sequence[str], query: Query) 
 
 
 def _limit(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = -1
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
-    return number
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST_LIMIT))
+    if not is_number or int(text) > LARGEST_LIMIT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 to {LARGEST_LIMIT}")
+    return int(text)
