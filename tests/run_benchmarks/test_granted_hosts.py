@@ -27,6 +27,7 @@ from utils.records import FailureClass, Stage, Verdict
 class Granted:
     """A scheduler that names its nodes when it grants them; their peers reach them by another address."""
 
+    keeps = True
     standing = ()
 
     def __init__(self, *names: str) -> None:

@@ -103,7 +103,12 @@ def warn_of_stuck_jobs() -> Iterator[None]:
 
 
 class Allocator(Protocol):
-    """Where hosts come from. An allocation that is lost shows by its tenure, and as lost transports."""
+    """Where hosts come from. An allocation that is lost shows by its tenure, and as lost transports.
+
+    keeps: whether what lies on its hosts stays there when they are given back, as in Transport.
+    """
+
+    keeps: bool
 
     @property
     def standing(self) -> Sequence[Host]:

@@ -39,6 +39,7 @@ class KubernetesHosts:
         workers: the manifests of a case under a name.
     """
 
+    keeps = KubectlTransport.keeps
     standing: tuple[Host, ...] = ()
 
     def __init__(
