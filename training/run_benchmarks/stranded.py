@@ -6,6 +6,7 @@ Such hosts are not given back, and the run begins no further round: once there i
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from run_benchmarks.full_disk import FULL
@@ -39,6 +40,9 @@ def stranded(session: Session, seen: Observation) -> RoundResult:
         f"{session.stranded[-1]}"
     )
     fault = Failure(Verdict.FAILED, Stage.JUDGE, FailureClass.CONTROLLER_ERROR, "", FULL, remedy=remedy)
+    failure = seen.failure
+    if failure and failure.failure_class is FailureClass.LOGS_NOT_COLLECTED:  # the full disk is why
+        seen = replace(seen, failure=None)
     return unjudged(seen, fault)
 
 
