@@ -53,6 +53,7 @@ class KubernetesHosts:
         self._kubectl = Kubectl(settings.namespace, settings.context)
         job, self._avoided = settings.job, set[str]()
         self._selector = f"{LABEL_JOB}={job}" if job else f"{LABEL_RUN}={run}"
+        self._held: dict[str, Host] = {}  # pod -> the host that it is
         self._are_kept = False  # what lies in the pods is nowhere else
         self._stuck: dict[str, str] = {}  # jobs whose end was waited for in vain -> their pods
 
@@ -62,8 +63,11 @@ class KubernetesHosts:
 
     @asynccontextmanager
     async def revisit(self, names: Sequence[str]) -> AsyncIterator[Sequence[Host]]:
-        """None: what lay in a pod has gone with it."""
-        yield ()
+        """Those whose pods are still there; what lay in another has gone with it."""
+        there: set[str] = set()
+        with suppress(FlagPerfError):
+            there = {pod.name for pod in await self._kubectl.pods(self._selector) if not pod.end}
+        yield tuple(host for pod, host in self._held.items() if pod in there and host.name in names)
 
     def avoid(self, host: str) -> None:
         """Let further pods come to this node only where no other takes them."""
@@ -78,6 +82,7 @@ class KubernetesHosts:
             job, pods = await self._job_and_pods(case)
             names = case.hosts if _is_search_again(case) else names_of(pods)
             hosts = hosts_of(names, pods, job, self._kubectl)
+            self._held = {pod.name: hosts[pod.index] for pod in pods}
             LOGGER.info(f"Kubernetes' job {job} runs on {', '.join(host.name for host in hosts)}")
             keeping = asyncio.create_task(_keep(hosts, self._settings.abandoned_after / BEATS))
             decisive = 1 if case.roles else None  # a search goes on without its other nodes
@@ -106,6 +111,7 @@ class KubernetesHosts:
     async def _leave(self, hosts: Sequence[Host], keeping: asyncio.Task[None] | None) -> None:
         if keeping:
             keeping.cancel()
+        self._held = {}
         if self._are_kept:
             await on_all(hosts, _tell)
         elif not self._settings.job:
