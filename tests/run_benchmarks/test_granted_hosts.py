@@ -27,6 +27,7 @@ from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.stages.checks import Check, Status
 from run_benchmarks.transports.base import Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
+from run_benchmarks.transports.out_of_reach import OutOfReach
 from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.one_round import RUN, make_session, result_file, run_round
 from utils.records import FailureClass, Stage, Verdict
@@ -187,11 +188,15 @@ def test_of_hosts_that_were_taken_away_before_the_round_is_taken_up_those_in_rea
 ) -> None:
     end = AllocationEnd(Verdict.UNREACHABLE, FailureClass.NODE_FAILED, "gpu3 failed", "", "")
 
+    gone = OutOfReach("gpu3", keeps=False)
+
     class OneIsGone(Granted):
         @asynccontextmanager
         async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
-            raise AllocationError.by(end)
-            yield Allocation(())
+            if keeps:
+                raise AllocationError.by(end)
+            hosts = (Host("gpu7", "10.0.0.0", self.open("gpu7")), Host("gpu3", "10.0.0.1", gone))
+            yield Allocation(hosts, end=end)
 
         @asynccontextmanager
         async def revisit(self, names: Sequence[str]) -> AsyncIterator[Sequence[Host]]:

@@ -94,8 +94,7 @@ async def collect_folder(
             content = Path(scratch) / "content"
             content.mkdir()
             room = Room(0, 0, sharing, rank_logs)
-            collection = _Collection(transport, work, folder, content, timeout, room, near)
-            left_out = await collection.bring()
+            left_out = await _Collection(transport, work, folder, content, timeout, room, near).bring()
             if left_out is not None:
                 if is_again and target.is_dir():
                     target.replace(Path(scratch) / "earlier")
@@ -149,9 +148,8 @@ class _Collection:
                 if streams is None:
                     return None
                 await self._fetch_all(streams)
-            except (
-                CommandTimeoutError
-            ) as error:  # what was to be done in that time is no concern of the user's
+            except CommandTimeoutError as error:
+                # what was to be done in that time is no concern of the user's
                 late = FlagPerfError(f"not done within {self._timeout:g} s", where=error.where)
                 self._error = lost or late
             except TransportError as error:
@@ -164,7 +162,8 @@ class _Collection:
         if self._error and not self._arrived:
             raise self._error
         is_full = isinstance(self._error, NoRoomError)
-        missing = [LeftOut(path, why, is_full=is_full) for path, why in self._missing.items()]
+        own = {path for path in self._missing if is_full and self._room.is_own(path)}
+        missing = (LeftOut(path, why, is_full=path in own) for path, why in self._missing.items())
         return (*self._left_out, *missing)
 
     def _left_s(self) -> float:
