@@ -183,12 +183,14 @@ class FailsInMemory(InMemory):
         raise RuntimeError("the counter is no number")
 
 
-def test_a_full_disk_ends_no_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_ends_no_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: HandClock
+) -> None:
     full = Path("/dev/full").open("a")  # noqa: SIM115 - the sampler closes it
     monkeypatch.setattr(frame, "open_log", lambda path: full)
     source = Steady()
-    (sampler,) = run([source], tmp_path, ticks=4)
-    assert sampler.counts.failed >= 2 and sampler.counts.missed < 2 and source.closed
+    counts = counts_of(source, tmp_path, clock, ticks=4)
+    assert (counts.failed, counts.missed, source.closed) == (4, 0, True)
 
 
 @pytest.fixture
