@@ -29,8 +29,8 @@ TWO_METERS = (0.1, "each meter is within some 5 %, and they may average over oth
 # A meter may average over a minute, so that a rise is seen in full behind the first one alone.
 RISES, RISE_W, SETTLED_MS = 0.1, 20.0, 60_000
 WHY_RISES = (
-    f"a tenth of the machine's power and {RISE_W:g} W: two means of two meters each; a meter that repeats old readings "
-    "does not rise, and one that averages for long may tell of earlier work in place of idle"
+    f"a tenth of the machine's power and {RISE_W:g} W, for a rise has the errors of two means; a meter that repeats "
+    "old readings does not rise, and one whose mean is of a long time may tell of earlier work in place of idle"
 )
 COUNTER_AND_POWER = (0.05, "vendors give +-5 % for a reading of power")
 NOT_COMPARED = f"not compared: less than {LEAST_S:g} s, or {LEAST_COVERAGE:.0%} of it, in which all were read"

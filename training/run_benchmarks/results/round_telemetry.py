@@ -165,7 +165,8 @@ def telemetry_outcome(
 def _of_clock(nodes: Mapping[str, _Node], doubt: str) -> Iterator[str]:
     """What the events of rank 0 say against its clock, unless its telemetry says when that was set."""
     first = next(iter(nodes), "")
-    if doubt and not any(what == CLOCK_WAS_SET for what, _ in nodes[first].doubts):
+    is_sampled = any(node.telemetry.sources for node in nodes.values())
+    if doubt and is_sampled and not any(what == CLOCK_WAS_SET for what, _ in nodes[first].doubts):
         yield f"{first}: {doubt}: {BY_THE_CLOCK}"
 
 

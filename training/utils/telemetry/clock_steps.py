@@ -81,8 +81,8 @@ class ClockSteps:
             return
         stamp = _Stamp(time_ms, placed_ms, monotonic_ms)
         state = self._sources.setdefault(source, _Source(stamp))
-        if monotonic_ms < (state.unsure or state.last).monotonic_ms:
-            self.begin(source)  # the machine was started anew
+        if monotonic_ms <= (state.unsure or state.last).monotonic_ms:
+            self.begin(source)  # the machine was started anew, or it is no such clock
             self._sources[source] = _Source(stamp)
         elif not stamp.moved_since(state.last):
             state.last, state.unsure = stamp, None  # if there was one between, it came late to its stamp
