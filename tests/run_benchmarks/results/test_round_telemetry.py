@@ -72,6 +72,8 @@ def events(evaluations: Mapping[int, float], offset_ms: int = 0, **finished: Any
     ]
 
 
+MOVED = {TRAIN - 2: 0.001}  # W, before the training: a meter that tells one value throughout is a note
+
 TIMES = {
     "e2e_time": 72.0, "raw_train_time": 65.0, "no_eval_time": 60.0, "pure_compute_time": 55.0,
     "time_to_target": 65.0, "num_trained_samples": SAMPLES,
@@ -83,18 +85,8 @@ def write_node(
     folder: Path, sources: Sequence[SourceInfo], samples: Sequence[Sample | Tick], log: Sequence[Event]
 ) -> None:
     write_rank_log(folder, log, rank=int(folder.name.rpartition("noderank")[2]))
-    machines = {each.source for each in sources if each.scope is Scope.MACHINE}
-    moving = (moved(each) if each.source in machines else each for each in samples)
-    lines = map(record_line, (*sources, *moving))
+    lines = map(record_line, (*sources, *samples))
     (folder / TELEMETRY_FILE).write_text("".join(lines), encoding="utf-8")
-
-
-def moved(sample: Sample | Tick) -> Sample | Tick:
-    """With 1 mW more before the training: of a meter that tells one single value all the time there is a note."""
-    is_init = RANKS * S < sample.time_ms - T0 < TRAIN * S
-    if isinstance(sample, Tick) or not is_init or sample.power_w is None:
-        return sample
-    return replace(sample, power_w=sample.power_w + 0.001)
 
 
 def source(name: str, scope: Scope, interval_s: float = 1.0) -> SourceInfo:
@@ -321,7 +313,7 @@ def test_a_package_may_draw_nothing_between_two_readings(tmp_path: Path) -> None
 
 def judged_by_a_meter(folder: Path, meter: SourceInfo, seconds: Sequence[int]) -> RoundResult:
     """Of one node, whose meter told 100 W at these seconds."""
-    samples = every_second(lambda _: Sample(0, "pwr", power_w=100.0), seconds)
+    samples = every_second(lambda second: Sample(0, "pwr", power_w=100.0 + MOVED.get(second, 0.0)), seconds)
     write_node(folder / "h0_noderank0", [meter], samples, events(AT_THE_END))
     return judged(folder)[0]
 
@@ -508,7 +500,7 @@ def test_a_monitor_that_began_with_the_ranks_saw_no_idle_time(tmp_path: Path) ->
 def watts_of(second: int, machine: float, chip: float, counted: float) -> list[Sample]:
     at = T0 + second * S
     return [
-        Sample(at, "pwr", power_w=machine),
+        Sample(at, "pwr", power_w=machine + MOVED.get(second, 0.0)),
         Sample(at, "nvml", "0", power_w=chip, energy_mj=counted * second * 1000),
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 # Between the two clocks of one stamp a busy machine may do something else for a moment. Both are slewed alike.
 LEAST_STEP_MS, OF_A_GAP = 200.0, 0.001
@@ -38,8 +39,7 @@ class ClockStep:
         return is_as_far and begin <= first and last <= end and last - first < end - begin
 
 
-@dataclass(frozen=True)
-class _Stamp:
+class _Stamp(NamedTuple):
     """When a source was read: by its clock, on the round's time line, and by the monotonic clock."""
 
     time_ms: int
