@@ -102,12 +102,13 @@ def test_without_the_tool_it_is_said_what_to_install(monkeypatch: pytest.MonkeyP
 
 
 def listed(*rows: tuple[str, str]) -> str:
-    """As `ipmitool sdr elist` prints sensors, by name and reading: each of the power supply with the name's number."""
+    """As `ipmitool sdr elist` prints sensors, by name and reading: of the power supply with its number, or the board."""
     lines = []
     for number, (name, reading) in enumerate(rows):
         status = "ns" if reading in ("No Reading", "Disabled") else "ok"
-        supply = next(filter(str.isdigit, name), "9")
-        lines.append(f"{name:16} | {number:02X}h | {status:3} | 10.{supply} | {reading}\n")
+        supply = next(filter(str.isdigit, name), "")
+        entity = f"10.{supply}" if supply else "7.1"
+        lines.append(f"{name:16} | {number:02X}h | {status:3} | {entity} | {reading}\n")
     return "".join(lines)
 
 

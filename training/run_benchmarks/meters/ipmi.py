@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,17 @@ TOTALS = (
     "totalinputpower", "systeminputpower", "sysinputpower", "inputpower", "hscinputpower", "powermeter",
     "pwrconsumption", "powerconsumption", "systemlevel", "power",
 )  # fmt: skip
+# Those of them that may as well be one power supply's: of an entity that is one they are no total.
+_NOT_OF_A_SUPPLY = (
+    "inputpower",
+    "hscinputpower",
+    "powermeter",
+    "pwrconsumption",
+    "powerconsumption",
+    "power",
+)
+_SUPPLY_ENTITY = "10."  # IPMI 2.0, table 43-13
+ALIKE = "ask the BMC by Redfish: ipmitool reads only the first sensor of a name"
 # A BMC names its sensors, and the names become words of a command: none may be an option.
 _NAME = re.compile(r"\w[\w .()/+#&:-]{0,31}")
 # What `ipmitool sdr type` says of a power supply that is in its bay (IPMI 2.0, table 42-3, type 08h, offset 0).
@@ -60,6 +72,11 @@ class Sensor:
     def is_silent(self) -> bool:
         """It has no reading; one that is beyond a threshold (nc, cr) has."""
         return self.status == "ns"
+
+    def is_total(self, name: str) -> bool:
+        """Whether it is the one of this name of the whole machine."""
+        may_be_a_supply = name in _NOT_OF_A_SUPPLY and self.entity.startswith(_SUPPLY_ENTITY)
+        return self.plain == name and not may_be_a_supply
 
 
 @dataclass(frozen=True)
@@ -100,13 +117,20 @@ class IpmiMeter(MeterSource):
                 pass
         self._folder = self._folder or tempfile.TemporaryDirectory(prefix="flagperf-ipmi-")
         self._ask("sdr", "dump", str(self._cache), timeout_s=FIRST_CALL_S)
-        chosen = Chosen(self.meter.sensors) if self.meter.sensors else self._by_names()
+        listing = self._ask(*self._cached, "sdr", "elist", "full", timeout_s=FIRST_CALL_S)
+        chosen = self._named(listing) if self.meter.sensors else self._by_names(listing)
         count = len(chosen.sensors)
         self._describe(f"{'sensor' if count == 1 else 'sum of sensors'} {', '.join(chosen.sensors)}")
         return chosen
 
-    def _by_names(self) -> Chosen:
-        listing = self._ask(*self._cached, "sdr", "elist", "full", timeout_s=FIRST_CALL_S)
+    def _named(self, listing: str) -> Chosen:
+        alike = _alike(_sensors_in(listing)) & set(self.meter.sensors)
+        if alike:
+            message = f"{self.meter.where} has several sensors of one name: {_in_words(sorted(alike))}"
+            raise FlagPerfError(message, remedy=ALIKE)
+        return Chosen(self.meter.sensors)
+
+    def _by_names(self, listing: str) -> Chosen:
         return sensors_of_machine(listing, self._states_of_supplies)
 
     def _states_of_supplies(self) -> str:
@@ -171,19 +195,25 @@ def sensors_of_machine(listing: str, states_of_supplies: Callable[[], str]) -> C
     """
     sensors = [each for each in _sensors_in(listing) if _NAME.fullmatch(each.name)]
     watts = [each for each in sensors if not each.is_silent and each.reading.endswith(" Watts")]
-    total = next((each.name for known in TOTALS for each in watts if each.plain == known), None)
+    count = Counter(each.plain for each in sensors)
+    single = [each for each in watts if count[each.plain] == 1]
+    total = next((each.name for known in TOTALS for each in single if each.is_total(known)), None)
     if total is not None:
         return Chosen((total,))
     supplies = [each for each in watts if _SUPPLY.fullmatch(each.plain)]
-    if supplies:
+    alike = _alike(sensors)
+    if supplies and not alike.intersection(_names(supplies)):
         silent = _silent_siblings(supplies, sensors)
         if silent:
             _check_that_absent(silent, supplies, states_of_supplies())
         return Chosen(_names(supplies), _names(silent))
-    named = ", ".join(_names(watts)[:MOST_NAMED]) or "none"
+    several = alike.intersection(_names(watts))
+    but_several = f"; several are called {_in_words(sorted(several))}" if several else ""
     raise FlagPerfError(
-        f"no sensor is known to be of the whole machine; in watts it has: {named}",
-        remedy='write which are: "sensors": ["NAME"]; several are added',
+        "no sensor is known to be of the whole machine; in watts it has: "
+        f"{_in_words(list(dict.fromkeys(_names(watts)))) or 'none'}{but_several}",
+        remedy='write which are: "sensors": ["NAME"]; several are added'
+        + (f"; or {ALIKE}" if several else ""),
     )
 
 
@@ -194,6 +224,15 @@ def _sensors_in(listing: str) -> list[Sensor]:
 
 def _names(sensors: Sequence[Sensor]) -> tuple[str, ...]:
     return tuple(each.name for each in sensors)
+
+
+def _in_words(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST_NAMED])
+
+
+def _alike(sensors: Sequence[Sensor]) -> set[str]:
+    """Names that several sensors have."""
+    return {name for name, count in Counter(_names(sensors)).items() if count > 1}
 
 
 def _silent_siblings(supplies: Sequence[Sensor], sensors: Sequence[Sensor]) -> list[Sensor]:
@@ -209,7 +248,7 @@ def _check_that_absent(silent: Sequence[Sensor], telling: Sequence[Sensor], stat
     empty = {each.entity for each in stated} - present
     if {each.entity for each in telling} <= present and {each.entity for each in silent} <= empty:
         return
-    quiet, others = (", ".join(_names(each)[:MOST_NAMED]) for each in (silent, telling))
+    quiet, others = (_in_words(_names(each)) for each in (silent, telling))
     raise FlagPerfError(
         f"sensor {quiet} tells nothing: what {others} tells may be a part of the machine's power",
         remedy='if it is all of it, write that: "sensors": ["NAME"]; else see why the other power supply tells nothing',
