@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +43,8 @@ _NOT_OF_A_SUPPLY = (
 )
 _SUPPLY_ENTITY = "10."  # IPMI 2.0, table 43-13
 ALIKE = "ask the BMC by Redfish: ipmitool reads only the first sensor of a name"
+# Of a full sensor record (IPMI 2.0, table 43-1), in bytes: what stands before it, and where its name's length stands.
+_FULL_SENSOR, _HEADER, _NAME_AT = 0x01, 5, 42
 # A BMC names its sensors, and the names become words of a command: none may be an option.
 _NAME = re.compile(r"\w[\w .()/+#&:-]{0,31}")
 # What `ipmitool sdr type` says of a power supply that is in its bay (IPMI 2.0, table 42-3, type 08h, offset 0).
@@ -117,20 +119,20 @@ class IpmiMeter(MeterSource):
                 pass
         self._folder = self._folder or tempfile.TemporaryDirectory(prefix="flagperf-ipmi-")
         self._ask("sdr", "dump", str(self._cache), timeout_s=FIRST_CALL_S)
-        listing = self._ask(*self._cached, "sdr", "elist", "full", timeout_s=FIRST_CALL_S)
-        chosen = self._named(listing) if self.meter.sensors else self._by_names(listing)
+        chosen = self._named() if self.meter.sensors else self._by_names()
         count = len(chosen.sensors)
         self._describe(f"{'sensor' if count == 1 else 'sum of sensors'} {', '.join(chosen.sensors)}")
         return chosen
 
-    def _named(self, listing: str) -> Chosen:
-        alike = _alike(_sensors_in(listing)) & set(self.meter.sensors)
+    def _named(self) -> Chosen:
+        alike = sorted(_alike(names_in(self._cache.read_bytes())) & set(self.meter.sensors))
         if alike:
-            message = f"{self.meter.where} has several sensors of one name: {_in_words(sorted(alike))}"
+            message = f"{self.meter.where} has several sensors of one name: {_in_words(alike)}"
             raise FlagPerfError(message, remedy=ALIKE)
         return Chosen(self.meter.sensors)
 
-    def _by_names(self, listing: str) -> Chosen:
+    def _by_names(self) -> Chosen:
+        listing = self._ask(*self._cached, "sdr", "elist", "full", timeout_s=FIRST_CALL_S)
         return sensors_of_machine(listing, self._states_of_supplies)
 
     def _states_of_supplies(self) -> str:
@@ -195,13 +197,14 @@ def sensors_of_machine(listing: str, states_of_supplies: Callable[[], str]) -> C
     """
     sensors = [each for each in _sensors_in(listing) if _NAME.fullmatch(each.name)]
     watts = [each for each in sensors if not each.is_silent and each.reading.endswith(" Watts")]
-    count = Counter(each.plain for each in sensors)
-    single = [each for each in watts if count[each.plain] == 1]
+    alike = _alike(_names(sensors))
+    # one of several that a number tells apart may be a part of what they measure together
+    count = Counter(each.plain.rstrip("0123456789") for each in sensors if each.is_silent or each in watts)
+    single = [each for each in watts if count[each.plain] == 1 and each.name not in alike]
     total = next((each.name for known in TOTALS for each in single if each.is_total(known)), None)
     if total is not None:
         return Chosen((total,))
     supplies = [each for each in watts if _SUPPLY.fullmatch(each.plain)]
-    alike = _alike(sensors)
     if supplies and not alike.intersection(_names(supplies)):
         silent = _silent_siblings(supplies, sensors)
         if silent:
@@ -230,9 +233,21 @@ def _in_words(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMED])
 
 
-def _alike(sensors: Sequence[Sensor]) -> set[str]:
-    """Names that several sensors have."""
-    return {name for name, count in Counter(_names(sensors)).items() if count > 1}
+def _alike(names: Iterable[str]) -> set[str]:
+    """Those that several sensors have."""
+    return {name for name, count in Counter(names).items() if count > 1}
+
+
+def names_in(records: bytes) -> list[str]:
+    """The names of the sensors with a reading in what `ipmitool sdr dump` writes."""
+    names = []
+    while len(records) >= _HEADER:
+        kind, length = records[3:_HEADER]
+        body, records = records[_HEADER : _HEADER + length], records[_HEADER + length :]
+        if kind == _FULL_SENSOR and len(body) > _NAME_AT:
+            end = _NAME_AT + 1 + (body[_NAME_AT] & 0x1F)
+            names.append(body[_NAME_AT + 1 : end].decode("ascii", "replace"))
+    return names
 
 
 def _silent_siblings(supplies: Sequence[Sensor], sensors: Sequence[Sensor]) -> list[Sensor]:

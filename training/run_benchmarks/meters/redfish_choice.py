@@ -68,13 +68,12 @@ def labels(paths: Iterable[str]) -> dict[str, str]:
 
 def totals_of(paths: Sequence[str]) -> tuple[list[str], list[str]]:
     """Of a chassis's sensors those whose power is clearly the whole chassis's, and those of which it is not clear."""
-    totals = [
-        path for path in paths if _TOTAL.fullmatch(id_of(path).lower()) and not names_a_part(id_of(path))
-    ]
-    clear = [path for path in totals if _CLEAR_TOTAL.fullmatch(id_of(path).lower())]
-    if len({id_of(path).lower() for path in clear}) < len(clear):  # of several chassis or systems
-        return [], totals
-    if len(totals) == 1 and _FIRST_NUMBERS.issuperset(re.split(r"[^0-9]+", id_of(totals[0]))):
+    names = {path: id_of(path).lower() for path in paths}
+    totals = [path for path, name in names.items() if _TOTAL.fullmatch(name) and not names_a_part(name)]
+    # one of several that a number tells apart may be a part of what they measure together
+    count = Counter(re.sub(r"_\d+$", "", names[path]) for path in totals)
+    clear = [path for path in totals if _CLEAR_TOTAL.fullmatch(names[path]) and count[names[path]] == 1]
+    if len(totals) == 1 and _FIRST_NUMBERS.issuperset(re.split(r"[^0-9]+", names[totals[0]])):
         clear = totals
     return clear, [] if clear else totals
 
