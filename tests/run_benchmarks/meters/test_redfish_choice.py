@@ -258,7 +258,7 @@ def test_a_board_is_not_the_machine_where_a_silent_box_may_be_it(
 
 @pytest.mark.parametrize(
     "silent",
-    [{}, {"ChassisType": "Zone"}, {"Links": {"ContainedBy": link("Chassis/Box")}} | BOX_OF_A_MACHINE],
+    [{}, {"ChassisType": "Zone"} | HOLDS, {"Links": {"ContainedBy": link("Chassis/Box")}} | BOX_OF_A_MACHINE],
 )
 def test_what_says_less_that_it_is_a_machine_does_not_rival_the_box(silent: Any, tmp_path: Path) -> None:
     resources = two_chassis("Other") | {"Chassis/Other": silent}
