@@ -12,7 +12,8 @@ from typing import TypeVar
 from run_benchmarks.collected import collected
 from run_benchmarks.hosts.kubernetes.allocator import KubernetesHosts
 from run_benchmarks.hosts.slurm.holder import job_name
-from run_benchmarks.hosts.slurm.jobs import RUNNING, Slurm
+from run_benchmarks.hosts.slurm.jobs import Slurm
+from run_benchmarks.hosts.slurm.record import RUNNING
 from run_benchmarks.hosts.slurm.visit import visited
 from run_benchmarks.images.pip_handover import run_of_pip_folder
 from run_benchmarks.images.unfinished import end_builds, unfinished_builds

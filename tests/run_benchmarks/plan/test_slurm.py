@@ -49,11 +49,11 @@ def test_a_plan_shows_what_is_asked_of_slurm_and_rehearses_on_made_up_hosts(tree
 
 def test_inside_a_job_its_nodes_are_the_hosts(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    monkeypatch.setenv("SLURM_JOB_NODELIST", "gpu[08-10],login1")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "nid[000008-000010],login1")
     hosts(tree, '"slurm"')
     plan = tree.load()
-    assert plan.cluster.hosts == ("gpu08", "gpu09", "gpu10", "login1")
-    assert plan.cases[0].hosts == ("gpu08", "gpu09")
+    assert plan.cluster.hosts == ("nid000008", "nid000009", "nid000010", "login1")
+    assert plan.cases[0].hosts == ("nid000008", "nid000009")
     assert plan.cluster.slurm is not None and plan.cluster.slurm.inside
 
 
@@ -145,7 +145,8 @@ def test_nodes_are_read_as_slurm_writes_them() -> None:
         "r1n09",
     )
     assert nodes_in("") == ()
-    for text in ("a[1-2", "a[1-99999]", "a]"):
+    assert len(nodes_in(",".join(f"{number:x}-node-of-a-rack" for number in range(MOST_HOSTS)))) == MOST_HOSTS
+    for text in ("a[1-2", "a[1-99999]", "a]", "a[1-2,b", "a,b[1]]"):
         with pytest.raises(ValueError, match=r"has|stands for"):
             nodes_in(text)
 

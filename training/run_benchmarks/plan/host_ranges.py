@@ -15,13 +15,12 @@ MOST_HOSTS = 10_000  # of one entry: more is a slip of the pen
 # Bytes of a name: with what files are named after it, their partial copies included, none comes to the 255 bytes that
 # file systems allow.
 LONGEST_HOST = 200
-MOST_DIGITS = 5
+MOST_DIGITS = 18  # sites count to six and more; what is longer is no number that somebody counts hosts by
 FEWEST_FOLDED = 3  # two names are shorter, and easier to copy
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
-# `001-512,600`, perhaps with a step behind a slash. Five digits bound what is made of a range before it is counted.
-_NUMBER = rf"\d{{1,{MOST_DIGITS}}}"
-_PART = f"{_NUMBER}(-{_NUMBER}(/{_NUMBER})?)?"
-_RANGE = re.compile(f"{_PART}(,{_PART})*", re.ASCII)
+# `001-512`, perhaps with a step behind a slash; a range is some of these.
+_NUMBER = rf"(\d{{1,{MOST_DIGITS}}})"
+_PART = re.compile(f"{_NUMBER}(?:-{_NUMBER}(?:/{_NUMBER})?)?", re.ASCII)
 _LAST_NUMBER = re.compile(r"((?:.*\D)?)(\d+)(\D*)", re.ASCII | re.DOTALL)
 
 
@@ -36,10 +35,10 @@ def expand(entry: str) -> tuple[str, ...]:
     plain, ranges = _BRACKETS.split(entry)[::2], _BRACKETS.findall(entry)
     if any("[" in part or "]" in part for part in plain):
         raise ValueError("has a bracket without its other half")
+    # counted before any is made: a few characters may stand for more than fits in the memory
+    if entry.count(",") >= MOST_HOSTS or math.prod(map(_count, ranges)) > MOST_HOSTS:
+        raise ValueError(f"stands for more than {MOST_HOSTS} hosts")
     numbers = [_numbers(text) for text in ranges]
-    count = math.prod(map(len, numbers))
-    if count > MOST_HOSTS:
-        raise ValueError(f"stands for {count} hosts, more than {MOST_HOSTS}")
     return tuple(
         "".join(itertools.chain.from_iterable(zip(plain, (*chosen, ""), strict=True)))
         for chosen in itertools.product(*numbers)
@@ -94,13 +93,23 @@ def _folded(begin: str, numbers: Sequence[str], end: str) -> Iterator[str]:
     yield from (f"{begin}{number}{end}" for number in numbers)
 
 
+def _count(text: str) -> int:
+    """How many numbers there are in one range, each as often as it stands there."""
+    parts = [_PART.fullmatch(part) for part in text.split(",")]
+    if None in parts:
+        raise ValueError(f"has [{text}], which is no range of numbers")
+    return sum(_count_of(*(int(number or 0) for number in part.groups())) for part in parts if part)
+
+
+def _count_of(first: int, last: int, step: int) -> int:
+    return max(last - first, 0) // max(step, 1) + 1
+
+
 def _numbers(text: str) -> list[str]:
     """The numbers of one range, each with its leading zeros."""
     # imported late: most lists have no ranges
     from ClusterShell.RangeSet import RangeSet, RangeSetParseError
 
-    if not _RANGE.fullmatch(text):
-        raise ValueError(f"has [{text}], which is no range of numbers")
     try:
         return list(RangeSet(text))
     except RangeSetParseError as error:

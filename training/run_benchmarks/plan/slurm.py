@@ -21,6 +21,8 @@ from run_benchmarks.plan.reader import Reader, fields_of
 KEY = "slurm"  # of the dict that `slurm(...)` is; HOSTS = "slurm" stands for the job itself
 # As sbatch reads it: minutes[:seconds], hours:minutes:seconds, days-hours[:minutes[:seconds]].
 _TIME = r"\d+(:\d\d?){0,2}|\d+-\d\d?(:\d\d?){0,2}"
+# Of a list of nodes: a comma in brackets ends none.
+_ENTRY = re.compile(r"(?:[^,\[]|\[[^\]]*\]?)+")
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 # What the job is for says these: another value would break it, or leave it behind.
 _OURS = (
@@ -118,8 +120,7 @@ def nodes_in(listed: str) -> tuple[str, ...]:
     Raises:
         ValueError: it is none, or names far too many, or something that is no host's name: it becomes a part of paths.
     """
-    entries = filter(None, re.split(r",(?![^\[]*\])", listed))
-    names = (values.host_name(node) for entry in entries for node in expand(entry))
+    names = (values.host_name(node) for entry in _ENTRY.findall(listed) for node in expand(entry))
     nodes = tuple(islice(names, MOST_HOSTS + 1))
     if len(nodes) > MOST_HOSTS:
         raise ValueError(f"the list of nodes stands for more than {MOST_HOSTS}")

@@ -12,7 +12,7 @@ import pytest
 from run_benchmarks.hosts.granted import AllocationEnd
 from run_benchmarks.hosts.slurm.ends import ended
 from run_benchmarks.hosts.slurm.jobs import Slurm as Commands
-from run_benchmarks.hosts.slurm.jobs import energy_in
+from run_benchmarks.hosts.slurm.record import energy_in
 from tests.slurm.accounted import AccountedSlurm, need_accounting
 from tests.slurm.fixtures import speak_to
 

@@ -5,14 +5,26 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from run_benchmarks.hosts.slurm import visit
+from run_benchmarks.hosts.slurm import tenure, visit
 from run_benchmarks.hosts.slurm.ends import about_to_end, ended, waits_for_ever
 from run_benchmarks.hosts.slurm.holder import ABANDONED, sbatch_argv, script
-from run_benchmarks.hosts.slurm.jobs import Job, Slurm, SlurmError, energy_in, job_in
+from run_benchmarks.hosts.slurm.jobs import Slurm
+from run_benchmarks.hosts.slurm.record import (
+    LONGEST_FIELD,
+    LONGEST_RECORD,
+    Job,
+    SlurmError,
+    UnreadableError,
+    energy_in,
+    job_in,
+)
+from run_benchmarks.hosts.slurm.tenure import JobTenure
+from run_benchmarks.plan.host_ranges import MOST_HOSTS
 from run_benchmarks.plan.slurm import SlurmSettings
 from run_benchmarks.transports.base import ByteSink, ByteSource, Transport
 from utils.records import FailureClass, Verdict
@@ -51,8 +63,16 @@ def test_a_job_is_read_by_the_first_of_its_fields() -> None:
     "text", ["", "JobId=1", "JobId=1 JobState=RUNNING NodeList=n[1-", "NodeList=n[1-99999]"]
 )
 def test_what_is_no_job_is_an_error(text: str) -> None:
-    with pytest.raises(SlurmError, match="cannot be read"):
+    with pytest.raises(UnreadableError, match="cannot be read") as error:
         job_in(text)
+    assert "scontrol show job" in error.value.remedy
+
+
+def test_what_cannot_be_read_is_shown() -> None:
+    with pytest.raises(UnreadableError, match=r"NodeList of job 17, 'n\[1-': has a bracket without"):
+        job_in(RECORD.replace("n[1-2]", "n[1-"))
+    with pytest.raises(UnreadableError, match="there is no JobState: 'JobId=17"):
+        job_in(RECORD.replace("JobState", "State"))
 
 
 @pytest.mark.parametrize(
@@ -213,6 +233,60 @@ def test_what_sbatch_prints_becomes_no_word_of_a_command_unless_it_is_a_number(p
     with pytest.raises(SlurmError, match="printed no job ID"):
         asyncio.run(Slurm(Answering(0, printed)).submit(("sbatch",), ""))
     assert asyncio.run(Slurm(Answering(0, "17;cluster\n")).submit(("sbatch",), "")) == "17"
+
+
+def test_a_record_is_read_whole_and_shown_in_part() -> None:
+    names = [f"{number:x}{'-of-a-rack' * 18}" for number in range(MOST_HOSTS)]
+    record = RECORD.replace("n[1-2]", ",".join(names))
+    read = asyncio.run(Slurm(Answering(0, record)).look("17"))
+    assert read and read.nodes == tuple(names) and read.fields["NumNodes"] == "2"
+    assert len(read.text) < LONGEST_RECORD + 100 and len(read.fields["NodeList"]) < LONGEST_FIELD + 100
+
+
+@pytest.mark.parametrize("program", ["scontrol", "squeue"])
+def test_a_command_that_prints_without_end_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    """FAKES of Slurm's commands, which never stop by themselves."""
+    (tmp_path / program).write_text("#!/bin/sh\nexec yes JobId=17\n")
+    (tmp_path / program).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    asked = Slurm().look("17") if program == "scontrol" else Slurm().named("x")
+    with pytest.raises(UnreadableError, match=f"what `{program}` prints cannot be read: more than .* bytes"):
+        asyncio.run(asked)
+
+
+HOUR = timedelta(hours=1)
+
+
+def lasting(begin: timedelta, end: timedelta) -> Job:
+    """A job that runs from then to then, as seen from now."""
+    now = datetime.now().replace(microsecond=0)
+    return job(JobState="RUNNING", StartTime=(now + begin).isoformat(), EndTime=(now + end).isoformat())
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "is_near"),
+    [
+        (-HOUR, HOUR, False),
+        (-HOUR, timedelta(seconds=90), True),
+        (-HOUR, timedelta(seconds=-30), True),  # Slurm is about to end it
+        (-10 * HOUR, -HOUR, False),
+        (-HOUR, -2 * HOUR, False),
+        (2 * HOUR, timedelta(seconds=90), False),
+    ],
+)
+def test_an_end_that_cannot_be_is_none_and_told_once(
+    begin: timedelta, end: timedelta, is_near: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warnings: list[str] = []
+    monkeypatch.setattr(tenure.LOGGER, "warning", warnings.append)
+    seen = lasting(begin, end)
+    kept = JobTenure(Slurm(), seen, save_before=120)
+    assert [kept.is_near_end(seen) for _ in range(2)] == [is_near] * 2
+    is_odd = not is_near and end < HOUR
+    assert len(warnings) == is_odd
+    assert not is_odd or f"has {seen.fields['EndTime']} as the end of job 17" in warnings[0]
 
 
 def test_no_text_in_a_nodes_line_speaks_of_another_node() -> None:

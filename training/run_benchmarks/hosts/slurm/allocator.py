@@ -11,8 +11,9 @@ from dataclasses import replace
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host, NotGivenBackError, warn_of_stuck_jobs
 from run_benchmarks.hosts.slurm.ends import ended
 from run_benchmarks.hosts.slurm.holder import beat_s, job_name, sbatch_argv, script
-from run_benchmarks.hosts.slurm.jobs import PENDING, RUNNING, Job, NoSuchNodesError, Slurm, SlurmError
+from run_benchmarks.hosts.slurm.jobs import NoSuchNodesError, Slurm
 from run_benchmarks.hosts.slurm.queue import looked_at, wait_in_queue
+from run_benchmarks.hosts.slurm.record import PENDING, RUNNING, Job, SlurmError
 from run_benchmarks.hosts.slurm.tenure import JobTenure
 from run_benchmarks.hosts.slurm.visit import visited
 from run_benchmarks.plan.host_ranges import alike

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from run_benchmarks.hosts.slurm.holder import sbatch_argv, script
-from run_benchmarks.hosts.slurm.jobs import Slurm, SlurmError
+from run_benchmarks.hosts.slurm.jobs import Slurm
+from run_benchmarks.hosts.slurm.record import SlurmError
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.plan.slurm import SlurmSettings, own_nodes
 from run_benchmarks.run_log import LOGGER

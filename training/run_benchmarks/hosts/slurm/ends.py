@@ -9,7 +9,7 @@ from datetime import datetime
 
 from run_benchmarks.hosts.granted import AllocationEnd
 from run_benchmarks.hosts.slurm.holder import ABANDONED
-from run_benchmarks.hosts.slurm.jobs import Job
+from run_benchmarks.hosts.slurm.record import Job
 from utils.records import FailureClass, Verdict
 
 # A word of Slurm's -> the verdict, the class, what happened, what to do.

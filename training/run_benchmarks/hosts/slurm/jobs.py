@@ -1,4 +1,4 @@
-"""Slurm's commands, on this machine: each has a time limit, and what they print is read here and nowhere else."""
+"""Slurm's commands, on this machine: each has a time limit, and what they print is read here and in `record.py`."""
 
 from __future__ import annotations
 
@@ -6,41 +6,30 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
-from run_benchmarks.hosts.base import AllocationError, NotGivenBackError
+from run_benchmarks.hosts.base import NotGivenBackError
 from run_benchmarks.hosts.slurm.holder import RIGHTS
-from run_benchmarks.plan.slurm import nodes_in
-from run_benchmarks.transports.base import Completed, Transport
+from run_benchmarks.hosts.slurm.record import (
+    LONGEST_RECORD,
+    Job,
+    SlurmError,
+    UnreadableError,
+    fields_of,
+    job_in,
+)
+from run_benchmarks.transports.base import WHOLE_BYTES, Completed, Tail, Transport
 from run_benchmarks.transports.local import LocalTransport
 from run_benchmarks.transports.srun import SLURMS_OWN
 from utils.errors import FlagPerfError
-from utils.numbers import whole
 from utils.text_files import shortened
 
 GIVE_BACK_S, LOOK_S = 45.0, 0.25  # a node that does not answer keeps its job for minutes
 LIMIT_S = 60.0  # a controller of Slurm's that is being started anew is waited for by its commands, too
-LONGEST_RECORD = 2**14
-PENDING, RUNNING, COMPLETING = "PENDING", "RUNNING", "COMPLETING"
-LIVE = frozenset(
-    {
-        PENDING,
-        RUNNING,
-        COMPLETING,
-        "CONFIGURING",
-        "SUSPENDED",
-        "RESIZING",
-        "SIGNALING",
-        "STOPPED",
-        "STAGE_OUT",
-    }
-)
+MOST_OF_A_JOB = 2**22  # bytes: two hundred for the name of each of ten thousand nodes, and as much again
 # In this form whatever the user's environment says.
 SCONTROL = ("env", "SLURM_TIME_FORMAT=standard", "scontrol")
-_FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(\S*)")
-_NOTHING = ("", "(null)", "N/A", "Unknown", "None", "n/a")
 # Of what sbatch reads there only by what right a job is: what it is and gets follows from the settings alone, or two
 # runs of one configuration would differ by the shell that they were started from.
 _NEEDED = re.compile(rf"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|SBATCH_({'|'.join(RIGHTS).upper()})")
@@ -48,35 +37,8 @@ _ID = re.compile(r"\d{1,12}", re.ASCII)
 _ACCOUNTED = "JobID,State,ExitCode,Elapsed,NNodes,ConsumedEnergyRaw"
 
 
-class SlurmError(AllocationError):
-    """A command of Slurm's failed."""
-
-
 class NoSuchNodesError(SlurmError):
     """Slurm has no such nodes, or too few, as a job asks for; waiting may not help."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """A job as `scontrol` tells of it; `fields` by Slurm's names, `text` all of it."""
-
-    id: str
-    state: str
-    nodes: tuple[str, ...]
-    text: str
-    fields: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def is_live(self) -> bool:
-        """Whether it is still to come, runs, or is being ended."""
-        return self.state in LIVE
-
-    def time(self, name: str) -> float | None:
-        """A moment, in seconds since the epoch."""
-        try:
-            return datetime.fromisoformat(self.fields.get(name, "")).timestamp()
-        except ValueError:
-            return None
 
 
 STUCK_REMEDY = (
@@ -120,13 +82,14 @@ class Slurm:
         """A job, also one that has ended some minutes ago; None where Slurm has forgotten it.
 
         Raises:
-            SlurmError: what it prints cannot be read, or it does not answer.
+            UnreadableError: what it prints cannot be read.
+            SlurmError: it does not answer.
         """
-        done = await self._run((*SCONTROL, "show", "job", "--oneliner", job))
+        done = await self._run((*SCONTROL, "show", "job", "--oneliner", job), most=MOST_OF_A_JOB)
         if "Invalid job id" in done.stderr:
             return None
         _check(done)
-        return job_in(shortened(done.stdout.strip(), LONGEST_RECORD))
+        return job_in(done.stdout.strip())
 
     async def named(self, name: str) -> list[str]:
         """The IDs of this user's jobs of a name, those that ended some minutes ago among them; the oldest first."""
@@ -138,7 +101,7 @@ class Slurm:
         """This user's jobs that wait or run, of names with this beginning: name -> `job ID` and state of each."""
         argv = ("squeue", "--noheader", self._user, "--format=%A %T %j")
         jobs: dict[str, list[tuple[str, str]]] = {}
-        for line in (await self._checked(argv)).whole_stdout().splitlines():
+        for line in (await self._checked(argv)).stdout.splitlines():
             words = line.split()  # a job's name may be of any characters, a line's end among them
             if len(words) == 3 and _ID.fullmatch(words[0]) and words[2].startswith(beginning):
                 jobs.setdefault(words[2], []).append((f"job {words[0]}", words[1]))
@@ -167,7 +130,7 @@ class Slurm:
     async def _left_of(self, name: str) -> dict[str, str]:
         """This user's jobs of a name that are not over: ID -> what to call it, its state and nodes."""
         argv = ("squeue", "--noheader", self._user, f"--name={name}", "--format=%A (%T) %N")
-        lines = (await self._checked(argv)).whole_stdout().splitlines()
+        lines = (await self._checked(argv)).stdout.splitlines()
         return {line.partition(" ")[0]: f"job {line.strip()}" for line in lines}
 
     async def comment(self, job: str, text: str) -> None:
@@ -210,17 +173,31 @@ class Slurm:
     async def _nodes(self, nodes: Sequence[str]) -> dict[str, dict[str, str]]:
         """Node -> what Slurm has of it, by Slurm's names."""
         done = await self._checked((*SCONTROL, "show", "node", "--oneliner", ",".join(nodes)))
-        told = map(_fields, done.whole_stdout().splitlines())
-        return {each["NodeName"]: each for each in told if each.get("NodeName") in nodes}
+        told = map(fields_of, done.stdout.splitlines())
+        asked = set(nodes)
+        return {each["NodeName"]: each for each in told if each.get("NodeName") in asked}
 
     async def _checked(self, argv: Sequence[str], stdin: bytes | None = None) -> Completed:
         return _check(await self._run(argv, stdin))
 
-    async def _run(self, argv: Sequence[str], stdin: bytes | None = None) -> Completed:
+    async def _run(
+        self, argv: Sequence[str], stdin: bytes | None = None, most: int = WHOLE_BYTES
+    ) -> Completed:
+        """A command's end. One that prints more than `most` bytes is ended: it may never stop by itself."""
+        output = Tail(most)
+
+        async def take(chunk: bytes) -> None:
+            await output.take(chunk)
+            if output.is_cut:
+                raise UnreadableError(f"more than {most} bytes", _program(argv))
+
         try:
-            return await self._here.run(argv, stdin=stdin, timeout=LIMIT_S)
+            done = await self._here.run(argv, stdin=stdin, stdout=take, timeout=LIMIT_S)
+        except SlurmError:
+            raise
         except FlagPerfError as error:
             raise SlurmError(error.message, where="slurm") from error
+        return replace(done, stdout=output.text)
 
 
 def _with_little_around() -> Iterator[str]:
@@ -231,45 +208,11 @@ def _with_little_around() -> Iterator[str]:
     )
 
 
-def _fields(record: str) -> dict[str, str]:
-    """What stands in a line of scontrol. Of a field that stands twice the first counts: texts come later."""
-    return dict(reversed(_FIELD.findall(record)))
-
-
-def job_in(record: str) -> Job:
-    """The job of a line of `scontrol show job`.
-
-    Raises:
-        SlurmError: it is none.
-    """
-    known = {name: value for name, value in _fields(record).items() if value not in _NOTHING}
-    try:
-        nodes = nodes_in(known.get("NodeList", ""))
-        return Job(known["JobId"], known["JobState"], nodes, record, known)
-    except (KeyError, ValueError) as error:
-        raise SlurmError(
-            f"cannot be read: {error}: {shortened(record, 200)}", where="scontrol show job"
-        ) from error
-
-
-def energy_in(accounting: Sequence[Sequence[str]], nodes: int) -> float | None:
-    """J of all nodes from a job's start to its end; None where Slurm's accounting has none.
-
-    Steps that run side by side on a node each count all of its energy, so they are never added: the `extern` step alone
-    is on all nodes for all of that time.
-    """
-    for job, *_, count, energy in accounting:
-        joules = whole(energy) or 0
-        if job.endswith(".extern") and count == str(nodes) and joules > 0:
-            return float(joules)
-    return None
-
-
 def _check(done: Completed) -> Completed:
     """A command's answer, if it has succeeded."""
     if done.ok:
         return done
-    program = next(word for word in done.argv if word != "env" and "=" not in word)
+    program = _program(done.argv)
     if done.returncode == 127:
         remedy = "run FlagPerf where Slurm's commands are: on a login node, or in a job"
         raise SlurmError(f"there is no {program} on this machine", where="slurm", remedy=remedy)
@@ -279,3 +222,8 @@ def _check(done: Completed) -> Completed:
     if "node configuration" in said or "gres" in said:
         raise NoSuchNodesError(message, where="slurm", remedy=NO_SUCH_NODE)
     raise SlurmError(message, where="slurm")
+
+
+def _program(argv: Sequence[str]) -> str:
+    """The command of Slurm's that is called."""
+    return next(word for word in argv if word != "env" and "=" not in word)

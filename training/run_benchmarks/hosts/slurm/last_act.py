@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from run_benchmarks.hosts.slurm.jobs import Job
+from run_benchmarks.hosts.slurm.record import Job
 from run_benchmarks.transports.local import LocalTransport
 from run_benchmarks.transports.srun import srun
 from utils.errors import FlagPerfError

@@ -7,7 +7,8 @@ from contextlib import suppress
 
 from run_benchmarks.hosts.base import AllocationError
 from run_benchmarks.hosts.slurm.ends import ended, waits_for_ever
-from run_benchmarks.hosts.slurm.jobs import RUNNING, Job, Slurm, SlurmError
+from run_benchmarks.hosts.slurm.jobs import Slurm
+from run_benchmarks.hosts.slurm.record import RUNNING, Job, SlurmError, UnreadableError
 from run_benchmarks.run_log import LOGGER
 
 SHORTEST_S, LONGEST_S = 0.2, 15.0  # between two looks: the longer the wait so far, the longer
@@ -18,7 +19,7 @@ async def wait_in_queue(slurm: Slurm, job_id: str) -> Job:
     """The job, once it runs. Cancelling this leaves it in the queue.
 
     Raises:
-        AllocationError: it has ended, or waits for what does not come by itself.
+        AllocationError: it has ended, waits for what does not come by itself, or its record cannot be read.
     """
     pause_s, shown, doubted = SHORTEST_S, "", ""
     while True:
@@ -37,13 +38,24 @@ async def wait_in_queue(slurm: Slurm, job_id: str) -> Job:
         pause_s = min(pause_s * GROWTH, LONGEST_S)
 
 
-async def looked_at(slurm: Slurm, job_id: str) -> Job | None:
-    """The job, or None where Slurm has forgotten it; a Slurm that does not answer is asked until it does."""
-    said = ""
+async def looked_at(slurm: Slurm, job_id: str, *, is_in_use: bool = False) -> Job | None:
+    """The job, or None where Slurm has forgotten it; a Slurm that does not answer is asked until it does.
+
+    Args:
+        is_in_use: a round trains on its nodes, and would be lost: it is asked, too, until what it says can be read.
+
+    Raises:
+        UnreadableError: twice in a row.
+    """
+    said, was_unreadable = "", False
     while True:
         try:
             return await slurm.look(job_id)
         except SlurmError as error:
+            is_unreadable = isinstance(error, UnreadableError)
+            if is_unreadable and was_unreadable and not is_in_use:
+                raise
+            was_unreadable = is_unreadable
             if error.message != said:
                 LOGGER.warning(
                     f"what Slurm says of job {job_id} is not known, and is asked again: {error.message}"

@@ -8,11 +8,16 @@ from contextlib import suppress
 
 from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob
 from run_benchmarks.hosts.slurm.ends import about_to_end, ended
-from run_benchmarks.hosts.slurm.jobs import COMPLETING, Job, Slurm, SlurmError, energy_in
+from run_benchmarks.hosts.slurm.jobs import Slurm
 from run_benchmarks.hosts.slurm.last_act import LastAct
 from run_benchmarks.hosts.slurm.queue import looked_at
+from run_benchmarks.hosts.slurm.record import COMPLETING, RUNNING, Job, SlurmError, energy_in
+from run_benchmarks.run_log import LOGGER
 
 LOOK_S, ENDING_LOOK_S = 10.0, 1.0
+OVERDUE_S = (
+    600.0  # after its end Slurm ends a job within a minute; its clock may be another than this machine's
+)
 # What a job is that was cancelled, from that moment on.
 GIVEN_BACK = (COMPLETING, "CANCELLED")
 
@@ -27,6 +32,7 @@ class JobTenure:
     def __init__(self, slurm: Slurm, job: Job, save_before: float) -> None:
         self._slurm, self._job, self._save_before = slurm, job, save_before
         self._state, self._was_taken = job.state, False
+        self._has_odd_end = False  # which has been told
         self._last_acts: list[LastAct] = []
 
     @property
@@ -37,7 +43,7 @@ class JobTenure:
     async def end(self) -> AllocationEnd:
         """Why it ends: Slurm's last word of it, once it is over; before that, that little time is left."""
         while True:
-            job = await looked_at(self._slurm, self.id)
+            job = await looked_at(self._slurm, self.id, is_in_use=True)
             if job is None or not job.is_live:
                 self._was_taken = True
                 return ended(self.id, job, await self._accounting(), await self._down())
@@ -59,9 +65,20 @@ class JobTenure:
     def is_near_end(self, job: Job, share: float = 1.0) -> bool:
         """Whether less time is left than saving the logs may take; with `share` 2, than twice that."""
         start, end = job.time("StartTime"), job.time("EndTime")
-        if start is None or end is None:
+        if start is None or end is None or self._is_odd(job, start, end):
             return False
         return end - time.time() <= share * min(self._save_before, (end - start) / 4)
+
+    def _is_odd(self, job: Job, start: float, end: float) -> bool:
+        """Whether it cannot be that a job which runs ends at this moment; that is told once."""
+        is_odd = end < start or (job.state == RUNNING and end < time.time() - OVERDUE_S)
+        if is_odd and not self._has_odd_end:
+            LOGGER.warning(
+                f"Slurm has {job.fields['EndTime']} as the end of job {self.id}, which runs since "
+                f"{job.fields['StartTime']}: that counts for nothing, and the round goes on until Slurm ends the job"
+            )
+        self._has_odd_end = self._has_odd_end or is_odd
+        return is_odd
 
     async def record(self) -> GrantedJob:
         """The job as Slurm has it now; as it was known last, where it says nothing.

@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 
 from run_benchmarks.hosts.base import Host, warn_of_stuck_jobs
 from run_benchmarks.hosts.slurm.holder import HEAD, job_name, visit_argv
-from run_benchmarks.hosts.slurm.jobs import RUNNING, Job, Slurm, SlurmError
+from run_benchmarks.hosts.slurm.jobs import Slurm
+from run_benchmarks.hosts.slurm.record import RUNNING, Job, SlurmError
 from run_benchmarks.plan.slurm import SlurmSettings
 from run_benchmarks.stages.fan_out import on_all, values_of
 from run_benchmarks.transports.base import Transport
