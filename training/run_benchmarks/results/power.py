@@ -131,13 +131,10 @@ def _measured(telemetry: Telemetry, source: str, cut: Cut) -> dict[str, Measurem
     to_target = _nothing("no evaluation met the target")
     if cut.target_ms is not None and cut.target_ms > cut.training.start_ms:
         to_target = over(Window(cut.training.start_ms, cut.target_ms))[0]
-    largest = max_power(telemetry, cut.training, source)
-    if source in telemetry.with_scope(Scope.PACKAGE):  # it is by the counter, with what made that doubtful
-        largest = replace(largest, doubt=energy.reason)
     return {
         "energy": energy,
         "avg_power": power,
-        "max_power": largest,
+        "max_power": max_power(telemetry, cut.training, source),
         IDLE: idle,
         "energy_above_idle": _above_idle(energy, power, idle),
         "energy_to_target": to_target,
@@ -157,7 +154,10 @@ def _above_idle(energy: Measurement, power: Measurement, idle: Measurement) -> M
         return _nothing(f"no {IDLE}: only {100 * idle.coverage:.3g} % of its time was sampled")
     above = energy_above_idle(energy, power, idle.value)
     doubt = "; ".join(dict.fromkeys(filter(None, (energy.doubt, idle.doubt))))
-    return _nothing("avg_power is 0") if above is None else replace(energy, value=above, doubt=doubt)
+    if above is None or not power.value:
+        return _nothing("avg_power is 0")
+    unsure = energy.unsure + idle.unsure * energy.value / power.value
+    return replace(energy, value=above, doubt=doubt, unsure=unsure)
 
 
 def silent_accelerators(telemetry: Telemetry) -> str:
@@ -207,6 +207,7 @@ def _mean(name: str, nodes: Sequence[NodePower], doubt: str) -> Figure:
     caveats += [doubt] if doubt else []
     caveats += [f"{node.name}: {node.doubt}" for node in nodes if node.doubt][:1]
     caveats += [f"{node}: {each.doubt}" for node, each in measured.items() if each.doubt][:1]
+    caveats += [f"{node}: {text}" for node, each in measured.items() if (text := each.doubt_at_ends)][:1]
     scope = nodes[0].scope.value  # that of all of them
     return replace(figure, coverage=covered, caveat="; ".join(caveats), scope=scope)
 
