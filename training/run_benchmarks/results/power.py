@@ -151,13 +151,10 @@ def _measured(telemetry: Telemetry, source: str, cut: Cut) -> dict[str, Measurem
     to_target = _nothing("no evaluation met the target")
     if cut.target_ms is not None and cut.target_ms > cut.training.start_ms:
         to_target = over(Window(cut.training.start_ms, cut.target_ms))[0]
-    largest = max_power(telemetry, cut.training, source)
-    if source in telemetry.with_scope(Scope.PACKAGE):  # it is by the counter, with what made that doubtful
-        largest = replace(largest, doubt=energy.reason)
     return {
         "energy": energy,
         "avg_power": power,
-        "max_power": largest,
+        "max_power": max_power(telemetry, cut.training, source),
         IDLE: idle,
         "energy_above_idle": _above_idle(energy, power, idle),
         "energy_to_target": to_target,
