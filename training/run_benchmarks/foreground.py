@@ -17,6 +17,7 @@ from run_benchmarks.display.terminal import open_display
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.host_log import flush
 from run_benchmarks.hosts import check_hosts
+from run_benchmarks.hosts.base import NotTakenUpError
 from run_benchmarks.metrics.export import exported
 from run_benchmarks.names import RUN_LOG, RunId
 from run_benchmarks.output import NotPrintedError, output_width, put
@@ -106,6 +107,8 @@ def _run(
             try:
                 work = run_plan(plan, run, folder, display, signals, so_far, stopped_by)
                 summary = _to_its_end(work)
+            except NotTakenUpError:
+                raise
             except FlagPerfError as error:  # to the caller it would mean that nothing was launched
                 LOGGER.bind(detail=traceback_text(error)).error(f"the run broke off: {sentence_of(error)}")
                 return ExitCode.NOT_CONVERGED
