@@ -9,7 +9,9 @@ from typing import TypeVar
 from run_benchmarks.hosts.answers import answer_to
 from run_benchmarks.hosts.base import AllocationError, NoAnswerError, NotGivenBackError
 from run_benchmarks.transports.base import CommandError
+from run_benchmarks.transports.kubectl.pods import LONGEST_TEXT
 from utils.errors import FlagPerfError
+from utils.text_files import shortened
 
 T = TypeVar("T")
 # By kubectl's words: 400, 401, 403, 404 and 422, its own refusals, and what was waited for in vain.
@@ -21,9 +23,14 @@ _FINAL = re.compile(
 
 def no_answer(error: FlagPerfError) -> NoAnswerError:
     """What a request failed by. To ask again may help, unless it is plainly the user's."""
-    failed = NoAnswerError(error.message, where=error.where, remedy=error.remedy)
-    is_no_command = isinstance(error, CommandError) and error.completed.returncode == 127
-    failed.may_pass = not (is_no_command or _FINAL.search(error.message))
+    message, is_no_command = error.message, False
+    if isinstance(error, CommandError):
+        done = error.completed
+        is_no_command = done.returncode == 127
+        # beside an error kubectl prints an empty list
+        message = f"{message.partition(chr(10))[0]}\n{shortened(done.stderr.strip(), LONGEST_TEXT)}"
+    failed = NoAnswerError(message, where=error.where, remedy=error.remedy)
+    failed.may_pass = not (is_no_command or _FINAL.search(message))
     return failed
 
 
