@@ -153,7 +153,7 @@ def test_a_round_that_trains_loses_nothing_by_it(slurm: Slurm, scontrol: Scontro
             assert allocation.tenure is not None
             ending = asyncio.create_task(allocation.tenure.end())
             scontrol.spoil()
-            await until(lambda: scontrol.asked() > 3)
+            await until(lambda: ending.done() or scontrol.asked() > 3)
             record = await allocation.tenure.record()
             assert list(record.nodes) == NAMES and not ending.done()
             scontrol.mend()
