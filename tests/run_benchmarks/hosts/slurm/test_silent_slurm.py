@@ -50,7 +50,7 @@ class Failing:
         real, program = shutil.which(name), self._bin / name
         program.write_text(
             PROGRAM.format(
-                word=word.replace(" ", chr(92) + " "),
+                word=word,
                 real=real,
                 folder=self._bin.parent,
                 count=count,
@@ -96,7 +96,7 @@ async def nodes_of_a_round(case: Any = TWO, **settings: Any) -> list[str]:
     ("name", "word"),
     [
         ("squeue", "--states=all"),
-        ("squeue", "(%T)"),
+        ("squeue", "%N"),
         ("scontrol", "node"),
         ("scancel", "--name"),
         ("sbatch", "--parsable"),
