@@ -157,7 +157,10 @@ def _above_idle(energy: Measurement, power: Measurement, idle: Measurement) -> M
         return _nothing(f"no {IDLE}: only {100 * idle.coverage:.3g} % of its time was sampled")
     above = energy_above_idle(energy, power, idle.value)
     doubt = "; ".join(dict.fromkeys(filter(None, (energy.doubt, idle.doubt))))
-    return _nothing("avg_power is 0") if above is None else replace(energy, value=above, doubt=doubt)
+    if above is None or not power.value:
+        return _nothing("avg_power is 0")
+    unsure = energy.unsure + idle.unsure * energy.value / power.value
+    return replace(energy, value=above, doubt=doubt, unsure=unsure)
 
 
 def silent_accelerators(telemetry: Telemetry) -> str:
@@ -207,6 +210,7 @@ def _mean(name: str, nodes: Sequence[NodePower], doubt: str) -> Figure:
     caveats += [doubt] if doubt else []
     caveats += [f"{node.name}: {node.doubt}" for node in nodes if node.doubt][:1]
     caveats += [f"{node}: {each.doubt}" for node, each in measured.items() if each.doubt][:1]
+    caveats += [f"{node}: {text}" for node, each in measured.items() if (text := each.doubt_at_ends)][:1]
     scope = nodes[0].scope.value  # that of all of them
     return replace(figure, coverage=covered, caveat="; ".join(caveats), scope=scope)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -14,6 +15,10 @@ from utils.telemetry.series import Series, SeriesTable
 
 if TYPE_CHECKING:
     from utils.telemetry.series import AnyTick
+
+
+# By so much of itself a measured value may be off without a word.
+SURE = 0.02
 
 
 class Scope(str, Enum):
@@ -236,7 +241,8 @@ class Measurement:
 
     A value speaks of the covered part; nothing is extrapolated. Where `value` is None, `reason` says
     why; beside a value it names what the reader should know (a counter that was not to be trusted). doubt: why the
-    value may be wrong, or nothing.
+    value may be wrong, or nothing. unsure: by so much it is if the load changed just at the window's ends, which lie
+    between two readings.
     """
 
     value: float | None
@@ -244,3 +250,13 @@ class Measurement:
     coverage: float
     reason: str = ""
     doubt: str = ""
+    unsure: float = 0.0
+
+    @property
+    def doubt_at_ends(self) -> str:
+        """That it is not sure, where that is more than a small part of it; or nothing."""
+        if self.value is None or self.unsure <= SURE * abs(self.value):
+            return ""
+        part = 100 * self.unsure / abs(self.value) if self.value else math.inf
+        much = f"some {part:.2g} %" if part < 100 else "as much as it is"
+        return f"the load changed between the readings around an end of its window: it may be off by {much}"
