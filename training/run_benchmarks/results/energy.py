@@ -139,7 +139,12 @@ def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
     hole = longest_ms(interval_ms(telemetry, source), window)
     read = spans(((time_ms, 0.0) for time_ms in sorted(sums)), window, hole)
     coverage = sum(span.inside_ms for span in read) / (window.seconds * 1000)
-    return Measurement(max(inside), f"{described(telemetry, source)}: largest sample of power", coverage)
+    # that of packages is by their counters, with what makes these doubtful
+    doubt = (
+        energy_over(telemetry, window, source).reason if _scope(telemetry, source) is Scope.PACKAGE else ""
+    )
+    text = f"{described(telemetry, source)}: largest sample of power"
+    return Measurement(max(inside), text, coverage, doubt, doubt)
 
 
 def power_sums(telemetry: Telemetry, source: str) -> dict[int, float]:

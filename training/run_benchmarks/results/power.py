@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from run_benchmarks.results.clock_doubts import steps_of, with_doubts
 from run_benchmarks.results.clocks import Placement
 from run_benchmarks.results.energy import device_energies, energy_and_power, max_power
 from run_benchmarks.results.idle import idle_window
@@ -109,14 +110,33 @@ def node_power(name: str, telemetry: Telemetry, cut: Cut, placement: Placement) 
     info = telemetry.info(source) if source else None
     if source is None or info is None:
         return _why_none(telemetry)
-    measured = _measured(telemetry, source, cut)
     is_of_controller = source in telemetry.of_controller
+    windows = _windows(telemetry, source, cut, is_placed=is_of_controller or placement.is_of_several)
+    steps = steps_of(telemetry, source)
+    measured = with_doubts(_measured(telemetry, source, cut), windows, steps, cut.training)
     moved_s = (placement.controllers if is_of_controller else placement.own).moved_s
     is_set = abs(moved_s) > CLOCK_SLACK_S + CLOCK_SLACK * cut.training.seconds
     whose = "the controller's" if is_of_controller else "its"
     of_clock = f"{whose} clock moved by {moved_s:+.3g} s against rank 0's while the round went on"
     doubt = "; ".join(filter(None, (telemetry.doubt, of_clock * is_set)))
     return NodePower(name, source, info.scope, described(telemetry, source), measured, doubt)
+
+
+def _windows(
+    telemetry: Telemetry, source: str, cut: Cut, *, is_placed: bool
+) -> dict[str, list[Window] | None]:
+    """What each of MEASURED is of. is_placed: by two clocks, so that all is amiss but what is of one of them alone."""
+    idle = idle_window(telemetry, cut.ranks_start_ms, source)
+    before = [idle] if isinstance(idle, Window) else []
+    to_target = [replace(cut.training, end_ms=cut.target_ms)] if cut.target_ms is not None else []
+    of_training: dict[str, list[Window]] = {
+        "energy": [cut.training],
+        "avg_power": [cut.training],
+        "max_power": [cut.training],
+        "energy_above_idle": [*before, cut.training],
+        "energy_to_target": to_target,
+    }
+    return {IDLE: before, **{name: None if is_placed else each for name, each in of_training.items()}}
 
 
 def _measured(telemetry: Telemetry, source: str, cut: Cut) -> dict[str, Measurement]:
@@ -131,13 +151,10 @@ def _measured(telemetry: Telemetry, source: str, cut: Cut) -> dict[str, Measurem
     to_target = _nothing("no evaluation met the target")
     if cut.target_ms is not None and cut.target_ms > cut.training.start_ms:
         to_target = over(Window(cut.training.start_ms, cut.target_ms))[0]
-    largest = max_power(telemetry, cut.training, source)
-    if source in telemetry.with_scope(Scope.PACKAGE):  # it is by the counter, with what made that doubtful
-        largest = replace(largest, doubt=energy.reason)
     return {
         "energy": energy,
         "avg_power": power,
-        "max_power": largest,
+        "max_power": max_power(telemetry, cut.training, source),
         IDLE: idle,
         "energy_above_idle": _above_idle(energy, power, idle),
         "energy_to_target": to_target,

@@ -14,6 +14,7 @@ from utils.telemetry.quantities import BY_NAME
 from utils.telemetry.series import Series, SeriesTable
 
 if TYPE_CHECKING:
+    from utils.telemetry.clock_steps import ClockStep
     from utils.telemetry.series import AnyTick
 
 
@@ -163,6 +164,7 @@ class Telemetry:
     columns: the readings by source and device; where they are held so, there are no `samples`.
     of_controller: the sources that the controller has read itself. node_lines, node_wrong: of the node's own file.
     left_out: source -> which of its readings of power cannot be. without_power: source -> why none of them is left.
+    clock_steps: where the clocks by which it is stamped were set.
     """
 
     path: str
@@ -177,6 +179,7 @@ class Telemetry:
     node_wrong: int = field(default=0, compare=False)
     left_out: Mapping[str, str] = field(default_factory=dict, compare=False)
     without_power: Mapping[str, str] = field(default_factory=dict, compare=False)
+    clock_steps: tuple[ClockStep, ...] = field(default=(), compare=False)
 
     @property
     def doubt(self) -> str:
