@@ -26,6 +26,7 @@ from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.plan_notes import notes_of
 from run_benchmarks.program import discard_output, signals_kept
+from run_benchmarks.results.controller import NOT_TAKEN_UP
 from run_benchmarks.results.round_result import write_json
 from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import results_text
@@ -107,7 +108,8 @@ def _run(
             try:
                 work = run_plan(plan, run, folder, display, signals, so_far, stopped_by)
                 summary = _to_its_end(work)
-            except NotTakenUpError:
+            except NotTakenUpError:  # its hosts, and what runs there, were left as they are
+                _let_go(so_far)
                 raise
             except FlagPerfError as error:  # to the caller it would mean that nothing was launched
                 LOGGER.bind(detail=traceback_text(error)).error(f"the run broke off: {sentence_of(error)}")
@@ -119,6 +121,13 @@ def _run(
             _report(summary, folder, plan.secrets.hide)
         assert summary.exit_code is not None  # noqa: S101 - it has ended
         return summary.exit_code
+
+
+def _let_go(so_far: Resumption | None) -> None:
+    """Say in the journal that nobody has watched the run since its last controller's last sign, and let go of it."""
+    if so_far:
+        so_far.journal.write(NOT_TAKEN_UP, last_sign=so_far.controller.last_sign)
+        so_far.journal.close()
 
 
 def _to_its_end(work: Coroutine[Any, Any, Run]) -> Run:

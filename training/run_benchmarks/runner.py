@@ -30,7 +30,7 @@ from run_benchmarks.origin import harness_of
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.unchanged import plan_digest
-from run_benchmarks.results.controller import NOT_LET_GO, NOT_TAKEN_UP, UNSAVED
+from run_benchmarks.results.controller import NOT_LET_GO, UNSAVED
 from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.last_words import cause_in
 from run_benchmarks.results.round_result import RoundResult
@@ -70,9 +70,6 @@ async def run_plan(
         earlier_signals: those that came since the run had a folder, and more while it gets ready to heed them.
         so_far: what there is of the run already, whose controller has died.
         stopped_by: who wants it to be ended in order, and not gone on with.
-
-    Raises:
-        NotTakenUpError: nothing was changed.
     """
     session = open_session(plan, run, log_dir, display, journal=so_far.journal if so_far else None)
     harness = await asyncio.to_thread(harness_of, plan.training_dir, session.tree.digest)
@@ -85,7 +82,6 @@ async def run_plan(
         try:
             code = await _check_and_run(session, results, notes, so_far)
         except NotTakenUpError:
-            _note_not_taken_up(session, so_far)
             raise
         except BaseException:
             await _leave_hosts(session)
@@ -113,13 +109,6 @@ def _note_begin(session: Session, so_far: Resumption | None) -> None:
     earlier = {"continue_from": plan.continue_from} if plan.continue_from else {}
     digests = {"plan": plan_digest(plan_as_dict(plan)), "tree": session.tree.digest}
     session.journal.write("run_started", run=run.name, uid=run.uid, started=run.started, **digests, **earlier)
-
-
-def _note_not_taken_up(session: Session, so_far: Resumption | None) -> None:
-    """Say in the journal that nobody has watched the run since its controller's last sign, and let go of it."""
-    assert so_far  # noqa: S101 - for mypy: it was to be taken up
-    session.journal.write(NOT_TAKEN_UP, last_sign=so_far.controller.last_sign)
-    session.journal.close()
 
 
 async def _check_and_run(
@@ -173,7 +162,7 @@ async def _run_cases(session: Session, results: list[RoundResult], so_far: Resum
             if so_far and key in so_far.ended:
                 continue
             begun = so_far.unfinished.get(key) if so_far else None
-            if session.interrupt.is_set() and not (begun and begun.seen):
+            if session.stranded or (session.interrupt.is_set() and not (begun and begun.seen)):
                 return
             how = f"to be ended at the stage {begun.stage}" if begun and is_ending else begun or "start"
             LOGGER.info(f"case {name}, round {number} of {case.settings.repeat}: {how}")
@@ -296,9 +285,9 @@ def _summed_up(session: Session, summary: Run) -> Run:
     session.journal.write(UNSAVED, reason=reason)
     LOGGER.error(f"the run is not written whole: {reason}")
     command = run_command("resume", str(session.log_dir), *session.plan.options)
-    LOGGER.error(
-        f"    -> once that is mended (`df -h {session.log_dir}` shows its disk), take the run up: {command}"
-    )
+    within = f" {session.stranded[-1]}" if session.stranded else ""
+    shown = f"`df -h {session.log_dir}` shows its disk"
+    LOGGER.error(f"    -> once that is mended ({shown}), take the run up{within}: {command}")
     return replace(summary, exit_code=summary.exit_code or ExitCode.NOT_CONVERGED)
 
 
