@@ -32,19 +32,19 @@ from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_hosts import granted, revisited, unless_taken_away
 from run_benchmarks.round_image import provide_image
 from run_benchmarks.round_meters import start_meters
-from run_benchmarks.round_state import RoundState, has_record, write_observation
+from run_benchmarks.round_state import RoundState, has_record
+from run_benchmarks.round_tree import bring_to_hosts
 from run_benchmarks.round_units import RoundUnits
 from run_benchmarks.round_watch import ended_unwatched, watch_round
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.checkpoints import make_checkpoint_folders
-from run_benchmarks.stages.deploy import bring_tree, deploy_tree
+from run_benchmarks.stages.deploy import deploy_tree
 from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
-from run_benchmarks.stages.file_systems import shared_file_systems
-from run_benchmarks.stages.passing import Site
 from run_benchmarks.stages.preflight import preflight
 from run_benchmarks.stages.run_folder import make_node_folder
 from run_benchmarks.stages.watch_first import out_of_reach
+from run_benchmarks.stranded import saved, stranded
 from run_benchmarks.transports.backoff import TRANSFER_PAUSES_S, is_passing, with_backoff
 from run_benchmarks.transports.base import Transport, checked
 from run_benchmarks.unforeseen import log_traceback
@@ -71,6 +71,8 @@ class Round:
         self.state = RoundState(case, number, started)
         self.hosts: tuple[Host, ...] = ()  # by node rank
         self.tenure: Tenure | None = None
+        self._keep: Callable[[], str] | None = None
+        self._is_saved = True
         self._begin = now()
         self._is_taken_away = False
         self._is_anew = begun is not None and begun.seen is None
@@ -105,6 +107,8 @@ class Round:
         except Exception as error:
             state.note_error(error)
         await self._finish(held)
+        if not self._is_saved:
+            return stranded(session, self._seen)
         result = await judge_round(session, state.case, self._seen, self._folder)
         if is_repeated(session, result):
             self._record("attempt_ended", verdict=result.verdict.value)
@@ -146,7 +150,7 @@ class Round:
         with self._stage(Stage.DEPLOY):
             # on all, before anything is made: hosts that share a work folder would forget what is another's
             await self._everywhere(self._forget_earlier)
-            await self._bring_tree()
+            await bring_to_hosts(self.session, self.state, self.hosts)
             await self._everywhere(self._prepare_host)
         with self._stage(Stage.IMAGE):
             await provide_image(self.session, self.state, self.hosts)
@@ -173,10 +177,10 @@ class Round:
             for step in RoundEnd(self.session, self.state, self.hosts).steps():
                 await self._in_any_case(step())
         self.state.time_s = now() - self._begin
-        # from here on the round can be judged, whatever becomes of the controller
-        write_observation(self._seen, self._folder)
+        self._is_saved = saved(self.session, self.state, self._seen, self._keep)
         with self._stage(Stage.CLEAN_UP):
-            await self._in_any_case(self._leave())
+            if self._is_saved:
+                await self._in_any_case(self._leave())
             await self._in_any_case(self._give_back(held))
             await self._in_any_case(self._note_tenure())
         with self._noted():
@@ -234,7 +238,7 @@ class Round:
     async def _acquire(self, held: AsyncExitStack) -> None:
         state, case = self.state, self.state.case
         allocation = await granted(self.session.allocator, case, held)
-        self.hosts, self.tenure = allocation.hosts, allocation.tenure
+        self.hosts, self.tenure, self._keep = allocation.hosts, allocation.tenure, allocation.keep
         names = tuple(host.name for host in self.hosts)
         state.case = replace(case, hosts=names)
         state.nodes = nodes_of(state.case, state.number)
@@ -246,6 +250,8 @@ class Round:
             self.tenure.at_end(removal_script(self.session))
         self._record("acquired", hosts=names, **({"job": state.allocation.job} if state.allocation else {}))
         self.session.display.round_started(state.nodes, state.training)
+        if allocation.end:
+            raise TakenAway(Stage.ACQUIRE, allocation.end)
 
     async def _note_tenure(self) -> None:
         """What the scheduler says of the job that the hosts are of: when they are granted, and at its end."""
@@ -270,14 +276,6 @@ class Round:
         if self._is_anew or is_another_attempt(self._folder):
             await bring_late_logs(self.session, self._transport(node), node)
             await forget_attempt(self.session, self.hosts[node.rank], node)
-
-    async def _bring_tree(self) -> None:
-        session, state, settings = self.session, self.state, self.session.plan.run
-        work, uid = session.paths.work, session.run.uid
-        state.file_systems = await shared_file_systems(self.hosts, work, uid)
-        python = "python3" if settings.uses_images else settings.process_python
-        site = Site(work, uid, python, state.file_systems)
-        state.notes += await bring_tree(self.hosts, session.tree, session.paths, site)
 
     async def _prepare_host(self, node: Node) -> None:
         session, transport = self.session, self._transport(node)

@@ -14,6 +14,7 @@ from run_benchmarks.names import nodes_of
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.session import Session, result_of
+from run_benchmarks.transports.out_of_reach import OutOfReach
 from utils.records import Stage, Verdict
 
 T = TypeVar("T")
@@ -45,6 +46,8 @@ async def revisited(
 ) -> tuple[Host, ...]:
     """A round's hosts after they were taken away: those that can be had again are in reach until `held` is closed.
 
+    The others have their places beside them, so that the logs come of those that are in reach.
+
     Args:
         hosts: none where the round was taken up after that.
     """
@@ -53,10 +56,10 @@ async def revisited(
     again = await held.enter_async_context(session.allocator.revisit(names))
     by_name = {host.name: host for host in (*hosts, *again)}
     state.lost = state.lost.union(names) - {host.name for host in again}
-    if by_name.keys() < set(names):
-        return ()
     state.nodes = state.nodes or nodes_of(state.case, state.number)
-    return tuple(by_name[name] for name in names)
+    keeps = session.allocator.keeps
+    gone = {name: Host(name, name, OutOfReach(name, keeps=keeps)) for name in names if name not in by_name}
+    return tuple((by_name | gone)[name] for name in names)
 
 
 async def unless_taken_away(

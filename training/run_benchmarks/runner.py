@@ -155,7 +155,7 @@ async def _run_cases(session: Session, results: list[RoundResult], so_far: Resum
             if so_far and key in so_far.ended:
                 continue
             begun = so_far.unfinished.get(key) if so_far else None
-            if session.interrupt.is_set() and not (begun and begun.seen):
+            if session.stranded or (session.interrupt.is_set() and not (begun and begun.seen)):
                 return
             how = f"to be ended at the stage {begun.stage}" if begun and is_ending else begun or "start"
             LOGGER.info(f"case {name}, round {number} of {case.settings.repeat}: {how}")
@@ -278,9 +278,9 @@ def _summed_up(session: Session, summary: Run) -> Run:
     session.journal.write(UNSAVED, reason=reason)
     LOGGER.error(f"the run is not written whole: {reason}")
     command = run_command("resume", str(session.log_dir), *session.plan.options)
-    LOGGER.error(
-        f"    -> once that is mended (`df -h {session.log_dir}` shows its disk), take the run up: {command}"
-    )
+    within = f" {session.stranded[-1]}" if session.stranded else ""
+    shown = f"`df -h {session.log_dir}` shows its disk"
+    LOGGER.error(f"    -> once that is mended ({shown}), take the run up{within}: {command}")
     return replace(summary, exit_code=summary.exit_code or ExitCode.NOT_CONVERGED)
 
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from itertools import count
 
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host, NotGivenBackError, warn_of_stuck_jobs
+from run_benchmarks.hosts.granted import AllocationEnd
 from run_benchmarks.hosts.kubernetes.ends import PodTenure, deleted, ended
 from run_benchmarks.hosts.kubernetes.manifests import ALIVE, KINDS, LABEL_JOB, Workers
 from run_benchmarks.hosts.kubernetes.pending import Pending
@@ -39,6 +40,7 @@ class KubernetesHosts:
         workers: the manifests of a case under a name.
     """
 
+    keeps = KubectlTransport.keeps
     standing: tuple[Host, ...] = ()
 
     def __init__(
@@ -51,6 +53,8 @@ class KubernetesHosts:
         self._kubectl = Kubectl(settings.namespace, settings.context)
         job, self._avoided = settings.job, set[str]()
         self._selector = f"{LABEL_JOB}={job}" if job else f"{LABEL_RUN}={run}"
+        self._held: dict[str, Host] = {}  # pod -> the host that it is
+        self._are_kept = False  # what lies in the pods is nowhere else
         self._stuck: dict[str, str] = {}  # jobs whose end was waited for in vain -> their pods
 
     def planned(self, case: CasePlan) -> tuple[Host, ...]:
@@ -59,8 +63,11 @@ class KubernetesHosts:
 
     @asynccontextmanager
     async def revisit(self, names: Sequence[str]) -> AsyncIterator[Sequence[Host]]:
-        """None: what lay in a pod has gone with it."""
-        yield ()
+        """Those whose pods are still there; what lay in another has gone with it."""
+        there: set[str] = set()
+        with suppress(FlagPerfError):
+            there = {pod.name for pod in await self._kubectl.pods(self._selector) if not pod.end}
+        yield tuple(host for pod, host in self._held.items() if pod in there and host.name in names)
 
     def avoid(self, host: str) -> None:
         """Let further pods come to this node only where no other takes them."""
@@ -75,10 +82,13 @@ class KubernetesHosts:
             job, pods = await self._job_and_pods(case)
             names = case.hosts if _is_search_again(case) else names_of(pods)
             hosts = hosts_of(names, pods, job, self._kubectl)
+            self._held = {pod.name: hosts[pod.index] for pod in pods}
             LOGGER.info(f"Kubernetes' job {job} runs on {', '.join(host.name for host in hosts)}")
             keeping = asyncio.create_task(_keep(hosts, self._settings.abandoned_after / BEATS))
             decisive = 1 if case.roles else None  # a search goes on without its other nodes
-            yield Allocation(hosts, PodTenure(self._kubectl, job, _of_job(job), pods, decisive))
+            tenure = PodTenure(self._kubectl, job, _of_job(job), pods, decisive)
+            end = end_of_search(names, pods, job) if _is_search_again(case) else None
+            yield Allocation(hosts, tenure, end, self._keep_pods)
         except BaseException:
             with suppress(FlagPerfError), warn_of_stuck_jobs():  # the first error is the one to be raised
                 await self._leave(hosts, keeping)
@@ -94,15 +104,24 @@ class KubernetesHosts:
         self._stuck.clear()
         await self._give_back()
 
+    def _keep_pods(self) -> str:
+        self._are_kept = True
+        return f"within {self._settings.abandoned_after:g} s, after which its pods end by themselves"
+
     async def _leave(self, hosts: Sequence[Host], keeping: asyncio.Task[None] | None) -> None:
         if keeping:
             keeping.cancel()
-        if not self._settings.job:
+        self._held = {}
+        if self._are_kept:
+            await on_all(hosts, _tell)
+        elif not self._settings.job:
             await on_all(hosts, _let_go)
             await self._give_back()
 
     async def _give_back(self) -> None:
         """As `close`, but it waits for no job twice: a node that never answers would cost every round that time."""
+        if self._are_kept:
+            return
         job = self._settings.job
         selector = ",".join([self._selector, *(f"{LABEL_JOB}!={each}" for each in self._stuck)])
         by_name = [f"{kind}/{job}" for kind in KINDS]
@@ -182,7 +201,7 @@ def those_left(names: Sequence[str], pods: Sequence[Pod], job: str) -> tuple[Pod
     """The pods that a search of these hosts began in, as far as they are there: the job may have made others since.
 
     Raises:
-        AllocationError: its controller's has ended.
+        AllocationError: none is.
     """
     newest_first = sorted(pods, key=lambda pod: pod.metadata.creation_timestamp, reverse=True)
     left = {
@@ -190,10 +209,16 @@ def those_left(names: Sequence[str], pods: Sequence[Pod], job: str) -> tuple[Pod
         for pod in newest_first
         if 0 <= pod.index < len(names) and names[pod.index] in (_node(pod), _shared(pod))
     }
-    end = left[0].end if 0 in left else deleted(f"{job}-0")
-    if end:
-        raise AllocationError.by(ended(job, end, names[0]))
+    if not left:
+        raise AllocationError.by(ended(job, deleted(f"{job}-0"), names[0]))
     return tuple(left[index] for index in sorted(left))
+
+
+def end_of_search(names: Sequence[str], left: Sequence[Pod], job: str) -> AllocationEnd | None:
+    """Why a search of these hosts cannot go on in the pods that are left: its controller's has ended."""
+    first = next((pod for pod in left if pod.index == 0), None)
+    end = first.end if first else deleted(f"{job}-0")
+    return ended(job, end, names[0]) if end else None
 
 
 def _is_search_again(case: CasePlan) -> bool:
@@ -223,8 +248,13 @@ async def _let_go(host: Host) -> None:
     await host.transport.run(["rm", "-f", ALIVE], timeout=LET_GO_S)
 
 
+async def _tell(host: Host) -> None:
+    """Say to a pod that there is a controller."""
+    await host.transport.run(["touch", ALIVE], timeout=TOUCH_S)
+
+
 async def _keep(hosts: Sequence[Host], every_s: float) -> None:
     """Say to every pod, all the while, that there is a controller."""
     while True:
-        await on_all(hosts, lambda host: host.transport.run(["touch", ALIVE], timeout=TOUCH_S))
+        await on_all(hosts, _tell)
         await asyncio.sleep(every_s)

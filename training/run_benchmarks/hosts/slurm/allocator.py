@@ -6,10 +6,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host, NotGivenBackError, warn_of_stuck_jobs
-from run_benchmarks.hosts.slurm.ends import ended
+from run_benchmarks.hosts.granted import AllocationEnd
+from run_benchmarks.hosts.slurm.ends import ended, node_lost
 from run_benchmarks.hosts.slurm.holder import beat_s, job_name, sbatch_argv, script
 from run_benchmarks.hosts.slurm.jobs import NoSuchNodesError, Slurm
 from run_benchmarks.hosts.slurm.queue import looked_at, wait_in_queue
@@ -37,6 +37,7 @@ class SlurmHosts:
         most: the nodes of the largest case, which a job that is kept has from the beginning.
     """
 
+    keeps = True
     standing: tuple[Host, ...] = ()
 
     def __init__(
@@ -115,7 +116,7 @@ class SlurmHosts:
         job = await looked_at(self._slurm, self._job.id) if self._job else await self._left()
         if job and not self._serves(job, case, nodes):
             if case.hosts:
-                raise AllocationError.by(ended(job.id, job, await self._slurm.accounting(job.id)))
+                raise AllocationError.by(await self._end_of(job, case))
             with warn_of_stuck_jobs():
                 await self._give_back()
             job = None
@@ -132,12 +133,17 @@ class SlurmHosts:
         left = await self._slurm.named(self._name)
         return await looked_at(self._slurm, left[-1]) if left else None
 
+    async def _end_of(self, job: Job, case: CasePlan) -> AllocationEnd:
+        """Why a round that is taken up cannot go on in its job."""
+        lost = [node for node in _needed(case) if node not in job.nodes]
+        if job.state == RUNNING and lost:
+            return node_lost(job, lost[0])
+        return ended(job.id, job, await self._slurm.accounting(job.id))
+
     def _serves(self, job: Job, case: CasePlan, nodes: int) -> bool:
         """Whether the round can be run, or go on, in this job."""
         if case.hosts:
-            # a search has gone on without its other nodes, where they were lost
-            needed = case.hosts[:1] if case.roles else case.hosts
-            return job.state == RUNNING and set(needed) <= set(job.nodes)
+            return job.state == RUNNING and set(_needed(case)) <= set(job.nodes)
         is_there = job.state in (PENDING, RUNNING) and job.fields.get("NumNodes", "").split("-")[0] == str(
             nodes
         )
@@ -179,8 +185,7 @@ class SlurmHosts:
         """Take over a job that runs, and keep it. Of `earlier` nodes those that it has lost are out of reach."""
         self._job = job
         self._keeping = asyncio.create_task(self._keep(job.id))
-        nodes = tuple(dict.fromkeys((*job.nodes, *earlier)))
-        self._hosts = await hosts_of(self._slurm, replace(job, nodes=nodes), self._open)
+        self._hosts = await hosts_of(self._slurm, job, self._open, earlier)
         LOGGER.info(f"Slurm's job {job.id} runs on {job.fields.get('NodeList', '')}")
         return job
 
@@ -192,7 +197,18 @@ class SlurmHosts:
             await asyncio.sleep(beat_s(self._settings))
 
 
-async def hosts_of(slurm: Slurm, job: Job, opener: NodeOpener) -> tuple[Host, ...]:
-    """The nodes of a job that runs, in Slurm's order."""
+def _needed(case: CasePlan) -> Sequence[str]:
+    """The nodes without which a round cannot go on: a search goes on without its others, where they are lost."""
+    return case.hosts[:1] if case.roles else case.hosts
+
+
+async def hosts_of(
+    slurm: Slurm, job: Job, opener: NodeOpener, earlier: Sequence[str] = ()
+) -> tuple[Host, ...]:
+    """The nodes of a job that runs, in Slurm's order, and behind them those of `earlier` that it has lost.
+
+    Of these Slurm is asked nothing: it may know one no more, and then says nothing of the others either.
+    """
     addresses = await slurm.addresses(job.nodes)
-    return tuple(Host(node, addresses[node], opener(job.id, node)) for node in job.nodes)
+    nodes = dict.fromkeys((*job.nodes, *earlier))
+    return tuple(Host(node, addresses.get(node, node), opener(job.id, node)) for node in nodes)

@@ -18,6 +18,7 @@ from run_benchmarks.stages.fan_out import on_all
 class OwnJob:
     """Hosts that are there as long as the job is, which whoever began it ends."""
 
+    keeps = True
     standing: tuple[Host, ...] = ()
 
     def __init__(self, settings: SlurmSettings, opener: NodeOpener, slurm: Slurm | None = None) -> None:
