@@ -16,7 +16,7 @@ from run_benchmarks.attempts import attempts_in, bring_late_logs, is_another_att
 from run_benchmarks.failures import StageFailed, TakenAway, failure_on, interrupted
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.health import report_health, unhealthy
-from run_benchmarks.hosts.base import Host, NotGivenBackError
+from run_benchmarks.hosts.base import Host, NotGivenBackError, NotTakenUpError
 from run_benchmarks.hosts.granted import Tenure
 from run_benchmarks.judging import judge_round
 from run_benchmarks.leaving import forget_attempt, leave, removal_script
@@ -53,7 +53,7 @@ from utils.records import Stage
 T = TypeVar("T")
 
 # An allocator that cannot give hosts back must not hold up the rounds that come after.
-GIVE_BACK_TIMEOUT_S = 60.0
+GIVE_BACK_TIMEOUT_S = 120.0
 
 
 class Round:
@@ -84,7 +84,7 @@ class Round:
         self.state.attempts = attempts_in(self._folder)
 
     async def run(self) -> RoundResult:
-        """The round's result, whatever goes wrong: nothing of it is raised, and the rounds after it have their turn.
+        """The round's result, whatever goes wrong: only NotTakenUpError is raised, and later rounds have their turn.
 
         When the session is interrupted it is INTERRUPTED, and all is cleaned up.
         """
@@ -102,6 +102,8 @@ class Round:
         except StageFailed as stopped:
             state.failure = stopped.failure
             self._is_taken_away = isinstance(stopped, TakenAway) and stopped.is_over
+        except NotTakenUpError:
+            raise
         except Interrupted:
             state.failure = interrupted(state.stage, session.interrupt.by)
         except Exception as error:
@@ -237,7 +239,7 @@ class Round:
 
     async def _acquire(self, held: AsyncExitStack) -> None:
         state, case = self.state, self.state.case
-        allocation = await granted(self.session.allocator, case, held)
+        allocation = await granted(self.session.allocator, case, held, is_taken_up=state.is_taken_up)
         self.hosts, self.tenure, self._keep = allocation.hosts, allocation.tenure, allocation.keep
         names = tuple(host.name for host in self.hosts)
         state.case = replace(case, hosts=names)

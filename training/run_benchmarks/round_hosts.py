@@ -8,7 +8,14 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from run_benchmarks.failures import StageFailed, TakenAway, failure_on
-from run_benchmarks.hosts.base import Allocation, AllocationError, Allocator, Host
+from run_benchmarks.hosts.base import (
+    Allocation,
+    AllocationError,
+    Allocator,
+    Host,
+    NoAnswerError,
+    NotTakenUpError,
+)
 from run_benchmarks.hosts.granted import AllocationEnd, Tenure
 from run_benchmarks.names import nodes_of
 from run_benchmarks.plan.records import CasePlan
@@ -22,15 +29,28 @@ T = TypeVar("T")
 WORD_S = 20.0
 
 
-async def granted(allocator: Allocator, case: CasePlan, held: AsyncExitStack) -> Allocation:
+async def granted(
+    allocator: Allocator, case: CasePlan, held: AsyncExitStack, *, is_taken_up: bool
+) -> Allocation:
     """Hosts for a round of the case, until `held` is closed.
+
+    Args:
+        is_taken_up: it had its hosts before.
 
     Raises:
         StageFailed: there are none.
+        NotTakenUpError: nobody can tell whether it still has its hosts.
     """
     try:
         allocation = await held.enter_async_context(allocator.acquire(case))
     except AllocationError as error:
+        if is_taken_up and isinstance(error, NoAnswerError):
+            message = f"what became of the hosts of {case.settings.name} is not known: {error.message}"
+            remedy = error.remedy or "see that the scheduler answers here"
+            remedy = (
+                f"{remedy}; then do this again: the run was left as it is, and its tasks may go on meanwhile"
+            )
+            raise NotTakenUpError(message, where=error.where, remedy=remedy) from error
         if error.end:
             raise TakenAway(Stage.ACQUIRE, error.end) from error
         raise StageFailed(failure_on(error.where, Stage.ACQUIRE, error)) from error

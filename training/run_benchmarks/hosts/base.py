@@ -84,6 +84,19 @@ class AllocationError(FlagPerfError):
         return error
 
 
+class NoAnswerError(AllocationError):
+    """What a scheduler has of the hosts is not known: it did not answer, or its answer is no word on them.
+
+    may_pass: to ask again may help.
+    """
+
+    may_pass = True
+
+
+class NotTakenUpError(FlagPerfError):
+    """A round whose hosts nobody can tell anything of is left as it is, and the run with it: it may go on there."""
+
+
 class NotGivenBackError(FlagPerfError):
     """A scheduler was asked to end jobs, and does not confirm that it has.
 
@@ -134,6 +147,7 @@ class Allocator(Protocol):
 
         Raises:
             AllocationError: there will be none.
+            NoAnswerError: nobody can tell. Those that a round had before it was taken up are left as they are.
             NotGivenBackError: on leaving.
         """
         ...

@@ -8,8 +8,16 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 
-from run_benchmarks.hosts.base import Allocation, AllocationError, Host, NotGivenBackError, warn_of_stuck_jobs
+from run_benchmarks.hosts.base import (
+    Allocation,
+    AllocationError,
+    Host,
+    NoAnswerError,
+    NotGivenBackError,
+    warn_of_stuck_jobs,
+)
 from run_benchmarks.hosts.granted import AllocationEnd
+from run_benchmarks.hosts.kubernetes.answers import asked, no_answer
 from run_benchmarks.hosts.kubernetes.ends import PodTenure, deleted, ended
 from run_benchmarks.hosts.kubernetes.manifests import ALIVE, KINDS, LABEL_JOB, Workers
 from run_benchmarks.hosts.kubernetes.pending import Pending
@@ -66,7 +74,8 @@ class KubernetesHosts:
         """Those whose pods are still there; what lay in another has gone with it."""
         there: set[str] = set()
         with suppress(FlagPerfError):
-            there = {pod.name for pod in await self._kubectl.pods(self._selector) if not pod.end}
+            pods = await asked(lambda: self._kubectl.pods(self._selector))
+            there = {pod.name for pod in pods if not pod.end}
         yield tuple(host for pod, host in self._held.items() if pod in there and host.name in names)
 
     def avoid(self, host: str) -> None:
@@ -89,7 +98,9 @@ class KubernetesHosts:
             tenure = PodTenure(self._kubectl, job, _of_job(job), pods, decisive)
             end = end_of_search(names, pods, job) if _is_search_again(case) else None
             yield Allocation(hosts, tenure, end, self._keep_pods)
-        except BaseException:
+        except BaseException as error:
+            if case.hosts and isinstance(error, NoAnswerError):
+                raise  # the round may go on in its pods
             with suppress(FlagPerfError), warn_of_stuck_jobs():  # the first error is the one to be raised
                 await self._leave(hosts, keeping)
             raise
@@ -102,7 +113,7 @@ class KubernetesHosts:
             NotGivenBackError: pods are still there after a while.
         """
         self._stuck.clear()
-        await self._give_back()
+        await asked(self._give_back)
 
     def _keep_pods(self) -> str:
         self._are_kept = True
@@ -116,7 +127,7 @@ class KubernetesHosts:
             await on_all(hosts, _tell)
         elif not self._settings.job:
             await on_all(hosts, _let_go)
-            await self._give_back()
+            await asked(self._give_back)
 
     async def _give_back(self) -> None:
         """As `close`, but it waits for no job twice: a node that never answers would cost every round that time."""
@@ -149,21 +160,23 @@ class KubernetesHosts:
         nodes, limit_s = case.settings.nnodes, self._settings.pending_limit
         try:
             job = await self._job_for(case)
+            # of pods that are there already an answer is not waited for as long as new ones may be pending
+            pods = await asked(lambda: self._kubectl.pods(_of_job(job))) if case.hosts else ()
             if _is_search_again(case):
-                return job, those_left(case.hosts, await self._kubectl.pods(_of_job(job)), job)
+                return job, those_left(case.hosts, pods, job)
             stuck = tuple(self._stuck.values())
             return job, await Pending(self._kubectl, job, _of_job(job), nodes, limit_s, stuck).ready()
         except AllocationError:
             raise
         except FlagPerfError as error:
-            raise AllocationError(error.message, where=error.where, remedy=error.remedy) from error
+            raise no_answer(error) from error
 
     async def _job_for(self, case: CasePlan) -> str:
         """The name of the job whose pods the round gets."""
         if self._settings.job:
             return self._settings.job
         if case.hosts:
-            pods = await self._kubectl.pods(self._selector)
+            pods = await asked(lambda: self._kubectl.pods(self._selector))
             if pods:
                 # the newest: of earlier rounds some may still be there
                 return max(pods, key=lambda pod: pod.metadata.creation_timestamp).job
@@ -171,10 +184,11 @@ class KubernetesHosts:
             raise AllocationError(message, where="Kubernetes", remedy="begin the run anew")
         assert self._workers  # noqa: S101 - for mypy: none are needed to delete what there is
         with warn_of_stuck_jobs():
-            await self._give_back()  # what a controller that has died had asked for
+            await asked(self._give_back)  # what a controller that has died had asked for
         names = (f"flagperf-{self._run}-{secrets.token_hex(2)}" for _ in count())
         name = next(each for each in names if each not in self._stuck)
-        await self._kubectl.apply(self._workers(case, name).manifests(self._avoided))
+        manifests = self._workers(case, name).manifests(self._avoided)
+        await asked(lambda: self._kubectl.apply(manifests))
         return name
 
 
