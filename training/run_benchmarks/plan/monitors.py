@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from run_benchmarks.plan.problems import UnfitError
-from run_benchmarks.plan.values import LEAST_SAMPLING_S
+from run_benchmarks.plan.values import Seconds
 from utils.monitors.registry import LEAST_INTERVAL_S, SOURCES
 
 LONGEST_INTERVAL_S = 3600.0
+LEAST_SAMPLING_S = 0.001  # no source can be read more often
 # What this machine reads of meters outside the nodes, and how often, in seconds: BMCs are slow, and a call of ipmitool
 # takes some 35 ms of a processor.
 METERS = {"redfish": 2.0, "ipmi": 5.0}
@@ -49,6 +50,7 @@ def check_choice(choice: Any) -> Any:
     return choice
 
 
+SamplingInterval = Annotated[Seconds, Field(ge=LEAST_SAMPLING_S)]
 # Source -> False where it is not sampled, or its interval in seconds where that is not MONITOR_INTERVAL.
 Monitors = Annotated[
     dict[

@@ -18,7 +18,7 @@ from run_benchmarks.plan.energy_factors import EnergyFactors
 from run_benchmarks.plan.kubernetes import HostsOfKubernetes
 from run_benchmarks.plan.machine_use import MachineUse
 from run_benchmarks.plan.meters import Meters
-from run_benchmarks.plan.monitors import Monitors
+from run_benchmarks.plan.monitors import Monitors, SamplingInterval
 from run_benchmarks.plan.pip_record import PipSettings
 from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.plan.slurm import HostsOfSlurm
@@ -110,7 +110,7 @@ class RunSettings:
     case_writable: values.Flag = False
     require_undisturbed: values.Flag = False
     min_free_disk_gib: values.NotNegative = 5.0
-    monitor_interval_s: values.SamplingInterval = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
+    monitor_interval_s: SamplingInterval = Field(default=1.0, validation_alias="MONITOR_INTERVAL")
     monitors: Monitors = field(default_factory=dict)
     carbon_g_per_kwh: values.NotNegative | None = None
     cost_per_kwh: values.Price | None = None

@@ -182,7 +182,6 @@ LEAST_PEAK = 1e9
 _ADDRESS = (
     r"[0-9A-Fa-f:.]+(%[\w.-]{1,15})?"  # behind % stands an interface, of which ipaddress takes any text
 )
-LEAST_SAMPLING_S = 0.001  # no source can be read more often
 _NAME = r"[A-Za-z_]\w*"
 _REGISTRY = r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:\d+)?(/[a-z0-9._/-]+)?"
 
@@ -197,9 +196,6 @@ NotNegative = Annotated[StrictFloat, Field(ge=0, allow_inf_nan=False, examples=[
 # Times: above a year stands a slip, or more than the clocks and commands of some hosts take.
 Hours = Annotated[Positive, Field(le=10_000)]
 Seconds = Annotated[Positive, Field(le=36_000_000)]
-SamplingInterval = Annotated[
-    StrictFloat, Field(ge=LEAST_SAMPLING_S, le=36_000_000, allow_inf_nan=False, examples=["1"])
-]
 SecondsOrZero = Annotated[NotNegative, Field(le=36_000_000)]
 IdleSeconds = Annotated[NotNegative, Field(le=600)]
 Port = Annotated[int, BeforeValidator(_port)]
