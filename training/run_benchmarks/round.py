@@ -233,7 +233,7 @@ class Round:
 
     async def _acquire(self, held: AsyncExitStack) -> None:
         state, case = self.state, self.state.case
-        allocation = await granted(self.session.allocator, case, held)
+        allocation = await granted(self.session.allocator, case, held, state.allocation)
         self.hosts, self.tenure = allocation.hosts, allocation.tenure
         names = tuple(host.name for host in self.hosts)
         state.case = replace(case, hosts=names)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from run_benchmarks.failures import StageFailed, TakenAway, failure_on
 from run_benchmarks.hosts.base import Allocation, AllocationError, Allocator, Host
-from run_benchmarks.hosts.granted import AllocationEnd, Tenure
+from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob, Tenure
 from run_benchmarks.names import nodes_of
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.round_state import RoundState
@@ -21,14 +21,19 @@ T = TypeVar("T")
 WORD_S = 20.0
 
 
-async def granted(allocator: Allocator, case: CasePlan, held: AsyncExitStack) -> Allocation:
+async def granted(
+    allocator: Allocator, case: CasePlan, held: AsyncExitStack, earlier: GrantedJob | None = None
+) -> Allocation:
     """Hosts for a round of the case, until `held` is closed.
+
+    Args:
+        earlier: the job that it had before it was taken up.
 
     Raises:
         StageFailed: there are none.
     """
     try:
-        allocation = await held.enter_async_context(allocator.acquire(case))
+        allocation = await held.enter_async_context(allocator.acquire(case, earlier))
     except AllocationError as error:
         if error.end:
             raise TakenAway(Stage.ACQUIRE, error.end) from error

@@ -7,7 +7,7 @@ import os
 import secrets
 import signal
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -334,6 +334,32 @@ def test_a_search_without_its_controllers_pod_is_not_taken_up(
         asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
     assert caught.value.end and "docs/failures.md" in caught.value.remedy
     assert ("Evicted" if is_there else "not there any more") in caught.value.message
+
+
+@pytest.mark.parametrize("rank", [0, 1], ids=["controller", "worker"])
+def test_a_pod_that_came_to_the_same_node_is_not_the_one_that_a_search_began_in(
+    api: KubernetesApi, plan: Plan, rank: int
+) -> None:
+    async def scenario() -> None:
+        search = replace(plan.cases[0], roles=("controller", "worker"))
+        async with open_allocator(plan, UID).acquire(search) as first:
+            earlier = await first.tenure.record() if first.tenure else None
+            lost = api.of_kind("pods")[rank]
+            name = lost["metadata"]["name"]
+            beside = {**lost["metadata"], "name": f"{name}-2", "creationTimestamp": "2099-01-01T00:00:00Z"}
+            api.objects["pods", beside["name"]] = {**lost, "metadata": beside}
+            del api.objects["pods", name]
+            again = replace(search, hosts=tuple(host.name for host in first.hosts))
+            async with open_allocator(plan, UID).acquire(again, earlier) as second:
+                assert (await second.hosts[0].transport.run(["echo", "it runs"])).ok
+                with pytest.raises(TransportError):
+                    await second.hosts[1].transport.run(["true"])
+
+    refused = pytest.raises(AllocationError, match="not there any more")
+    with refused if rank == 0 else nullcontext() as caught:
+        asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+    end = caught.value.end if caught else None
+    assert rank or (end and end.failure_class is FailureClass.ALLOCATION_CANCELLED)
 
 
 def test_a_node_that_failed_gets_pods_only_where_no_other_takes_them(api: KubernetesApi, plan: Plan) -> None:
