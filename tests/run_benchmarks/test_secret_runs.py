@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 import shlex
 import stat
@@ -170,14 +171,22 @@ def test_what_a_failing_task_says_is_shown_without_them(secret_run: SecretRun) -
     assert "cannot log in with ***|***" in ours["summary.md"]
 
 
-@pytest.mark.parametrize("umask", [0o022, 0o027])
+FORBIDDEN = (
+    0o022 if os.geteuid() == 0 else 0o002
+)  # whatever the umask: the group is an ordinary user's choice
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0])
 def test_files_have_the_modes_of_the_umask_and_plan_and_journal_are_private(
     umask: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with reserved_port() as port:
         whole = make_whole_run(tmp_path, port, monkeypatch)
         done = subprocess.run(whole.command(), capture_output=True, check=False, timeout=120, umask=umask)
-    assert done.returncode == 0
+    assert done.returncode == 0, done.stderr
+    umask |= FORBIDDEN
+    for folder in (whole.result.parent, whole.result, whole.result / CASE, whole.result / CASE / "round1"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o777 & ~umask, folder
     modes = {
         path.name: stat.S_IMODE(path.stat().st_mode) for path in whole.result.iterdir() if path.is_file()
     }

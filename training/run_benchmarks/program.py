@@ -17,6 +17,9 @@ from run_benchmarks.exit_code import ExitCode
 def run_program(work: Callable[[], int]) -> int:
     """The exit code of `work`; a signal that ends the program is said in a sentence, and gives 130."""
     _open_closed_streams()
+    # Of what is made here nothing may be open to everybody, or a run's folder is refused as soon as it is there. The
+    # group is the user's choice, but not root's. A stricter umask stays as it is.
+    os.umask(os.umask(0o077) | (0o022 if os.geteuid() == 0 else 0o002))
     for number in _ending_signals():
         signal.signal(number, _interrupt)
     try:

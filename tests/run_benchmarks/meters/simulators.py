@@ -86,6 +86,7 @@ def running(argv: Sequence[str | Path], folder: Path) -> Iterator[subprocess.Pop
 def ipmi_bmc(folder: Path, sensors: Mapping[str, int], supplies: Sequence[str] = ()) -> Iterator[Simulated]:
     """One with these sensors, in watts. `ipmi_sim` has neither DCMI nor cipher suite 17.
 
+    sensors: what stands behind a # in a name tells apart sensors that have the same one for the BMC.
     supplies: those of the sensors that are of power supplies; `set_present` takes such a supply out of its bay.
     """
     simulator = shutil.which("ipmi_sim", path=f"{os.environ['PATH']}:/usr/sbin")
@@ -118,7 +119,8 @@ def _sensor_commands(number: int, file: Path, supply: int) -> list[str]:
     return [
         f'sensor_add 0x20 0 {number} 0x0b 0x01 poll 50 file "{file}"{depends}',
         f"sensor_set_event_support 0x20 0 {number} enable scanning none" + 4 * " 000000000000000",
-        "main_sdr_add 0x20 " + " ".join(f"{byte:#04x}" for byte in _sensor_record(number, file.name, entity)),
+        "main_sdr_add 0x20 "
+        + " ".join(f"{byte:#04x}" for byte in _sensor_record(number, file.name.partition("#")[0], entity)),
     ]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from run_benchmarks.meters import open_meter
 from run_benchmarks.meters.base import UnreachableError
-from run_benchmarks.meters.ipmi import PRESENT, Chosen, sensors_of_machine, values_of
+from run_benchmarks.meters.ipmi import PRESENT, Chosen, names_in, sensors_of_machine, values_of
 from run_benchmarks.plan.meters import Meter
 from tests.run_benchmarks.meters.simulators import PASSWORD, USER, Simulated, ipmi_bmc
 from utils.errors import FlagPerfError
@@ -102,12 +102,13 @@ def test_without_the_tool_it_is_said_what_to_install(monkeypatch: pytest.MonkeyP
 
 
 def listed(*rows: tuple[str, str]) -> str:
-    """As `ipmitool sdr elist` prints sensors, by name and reading: each of the power supply with the name's number."""
+    """As `ipmitool sdr elist` prints sensors, by name and reading: each of the supply of its number, or the board."""
     lines = []
     for number, (name, reading) in enumerate(rows):
         status = "ns" if reading in ("No Reading", "Disabled") else "ok"
-        supply = next(filter(str.isdigit, name), "9")
-        lines.append(f"{name:16} | {number:02X}h | {status:3} | 10.{supply} | {reading}\n")
+        supply = next(filter(str.isdigit, name), "")
+        entity = f"10.{supply}" if supply else "7.1"
+        lines.append(f"{name:16} | {number:02X}h | {status:3} | {entity} | {reading}\n")
     return "".join(lines)
 
 
@@ -189,6 +190,48 @@ def test_power_supplies_are_added_as_they_are_there(tmp_path: Path, monkeypatch:
         assert one.read() == 760, "a supply was put in"
         both.close()
         one.close()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (("Input Power", "500 Watts"), ("Input Power", "512 Watts")),
+        (("Input Power", "500 Watts"), ("Input Power", "Disabled")),
+        (("Total Power", "500 Watts"), ("Total_Power", "512 Watts")),
+        (("System Power", "500 Watts"), ("System Power 2", "512 Watts")),
+        (FIRST, FIRST),
+    ],
+)
+def test_one_of_several_alike_is_no_total(rows: Any) -> None:
+    with pytest.raises(FlagPerfError, match=f"no sensor is known .*{rows[0][0]}"):
+        sensors_of_machine(listed(*rows), lambda: "")
+
+
+@pytest.mark.parametrize("name", ["Input Power", "Pwr Consumption"])
+def test_a_sensor_of_a_power_supply_is_no_total(name: str) -> None:
+    listing = listed((name, "500 Watts"))
+    assert sensors_of_machine(listing, lambda: "") == Chosen((name,))
+    with pytest.raises(FlagPerfError, match="no sensor is known"):
+        sensors_of_machine(listing.replace(" 7.1 ", " 10.1 "), lambda: "")
+
+
+def test_power_supplies_whose_sensors_have_one_name_are_not_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    first, second = "Input Power#1", "Input Power#2"
+    with ipmi_bmc(tmp_path / "bmc", {first: 500, second: 512}, supplies=(first, second)) as bmc:
+        with pytest.raises(FlagPerfError, match="several are called Input Power") as error:
+            open_meter(meter_of(bmc.port)).read()
+        assert "Redfish" in error.value.remedy
+        with pytest.raises(FlagPerfError, match="several sensors of one name: Input Power") as error:
+            open_meter(meter_of(bmc.port, ("Input Power",))).read()
+        assert "Redfish" in error.value.remedy
+
+
+@pytest.mark.parametrize("records", [b"", b"\1\0\x51\1", b"\1\0\x51\1\xff", b"\1\0\x51\1\x2b" + 43 * b"\xff"])
+def test_records_that_end_early_name_nothing(records: bytes) -> None:
+    assert not any(names_in(records))
 
 
 def test_what_is_no_number_is_no_reading() -> None:

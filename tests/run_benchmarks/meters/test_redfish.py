@@ -116,10 +116,15 @@ def test_a_long_name_is_not_quoted(tmp_path: Path) -> None:
         assert source.note.endswith("of chassis ... (200 characters in all)")
 
 
-def test_a_chassis_of_several_systems_is_marked(tmp_path: Path) -> None:
-    resources = chassis(
-        Power=link("Chassis/1/Power"), Links={"ComputerSystems": [link("Systems/1"), link("Systems/2")]}
-    )
+@pytest.mark.parametrize(
+    "links",
+    [
+        {"ComputerSystems": [link("Systems/1"), link("Systems/2")]},
+        {"ComputerSystems": [link("Systems/1")], "ComputerSystems@odata.count": 2},
+    ],
+)
+def test_a_chassis_of_several_systems_is_marked(links: Any, tmp_path: Path) -> None:
+    resources = chassis(Power=link("Chassis/1/Power"), Links=links)
     with reading(tmp_path, resources | {"Chassis/1/Power": power(900)}) as (source, _):
         source.read()
         assert source.scope is Scope.CHASSIS and "shared with other machines" in source.note

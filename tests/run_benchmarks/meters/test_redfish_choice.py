@@ -230,3 +230,59 @@ def test_of_several_chassis_one_must_be_named(watts: float | None, tmp_path: Pat
         with pytest.raises(FlagPerfError, match="no such chassis") as error:
             open_meter(replace(source.meter, chassis="Rack")).read()
         assert "Box, Shelf" in error.value.remedy
+
+
+BOX_OF_A_MACHINE = {"ChassisType": "RackMount"}
+HOLDS = {"Links": {"ComputerSystems": [link("Systems/1")]}}
+POSSIBLE = [
+    (BOX_OF_A_MACHINE, {}),
+    ({}, {}),
+    (BOX_OF_A_MACHINE, HOLDS),
+    (BOX_OF_A_MACHINE | HOLDS, BOX_OF_A_MACHINE | HOLDS),
+]
+
+
+@pytest.mark.parametrize(("box", "board"), POSSIBLE)
+def test_a_board_is_not_the_machine_where_a_silent_box_may_be_it(
+    box: Any, board: Any, tmp_path: Path
+) -> None:
+    resources = two_chassis("IO_Board_0", **board) | {"Chassis/Box": box}
+    with reading(tmp_path, resources) as (source, _):
+        with pytest.raises(
+            FlagPerfError, match=r"a power of IO_Board_0 only, .* may as well be Box"
+        ) as error:
+            source.read()
+        assert '"chassis"' in error.value.remedy
+        assert open_meter(replace(source.meter, chassis="IO_Board_0")).read() == 350
+
+
+@pytest.mark.parametrize(
+    "silent",
+    [{}, {"ChassisType": "Zone"} | HOLDS, {"Links": {"ContainedBy": link("Chassis/Box")}} | BOX_OF_A_MACHINE],
+)
+def test_what_says_less_that_it_is_a_machine_does_not_rival_the_box(silent: Any, tmp_path: Path) -> None:
+    resources = two_chassis("Other") | {"Chassis/Other": silent}
+    resources["Chassis/Box"] |= BOX_OF_A_MACHINE
+    with reading(tmp_path, resources) as (source, _):
+        assert source.read() == 700
+
+
+def test_a_board_in_a_part_of_the_box_is_within_the_box(tmp_path: Path) -> None:
+    within_riser, within_box = (
+        {"Links": {"ContainedBy": link(f"Chassis/{outer}")}} for outer in ("Riser", "Box")
+    )
+    resources = two_chassis("Board", **within_riser) | {"Chassis/Riser": within_box}
+    resources["Chassis"]["Members"].append(link("Chassis/Riser"))
+    with reading(tmp_path, resources) as (source, _):
+        assert source.read() == 700
+
+
+def test_chassis_of_the_same_id_are_told_apart_by_their_paths(tmp_path: Path) -> None:
+    resources = two_chassis("x/Box") | {"Chassis/Box": {"Power": link("Chassis/Box/Power"), **HOLDS}}
+    with reading(tmp_path, resources) as (source, _):
+        assert source.read() == 700
+        assert source.note.endswith("of chassis /redfish/v1/Chassis/Box")
+        with pytest.raises(FlagPerfError, match=r"several chassis with this ID: .*Chassis/Box, .*/x/Box"):
+            open_meter(replace(source.meter, chassis="Box")).read()
+        named = open_meter(replace(source.meter, chassis="/redfish/v1/Chassis/x/Box"))
+        assert named.read() == 350

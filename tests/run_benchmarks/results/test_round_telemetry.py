@@ -72,6 +72,8 @@ def events(evaluations: Mapping[int, float], offset_ms: int = 0, **finished: Any
     ]
 
 
+MOVED = {TRAIN - 2: 0.001}  # W, before the training: a meter that tells one value throughout is a note
+
 TIMES = {
     "e2e_time": 72.0, "raw_train_time": 65.0, "no_eval_time": 60.0, "pure_compute_time": 55.0,
     "time_to_target": 65.0, "num_trained_samples": SAMPLES,
@@ -311,7 +313,7 @@ def test_a_package_may_draw_nothing_between_two_readings(tmp_path: Path) -> None
 
 def judged_by_a_meter(folder: Path, meter: SourceInfo, seconds: Sequence[int]) -> RoundResult:
     """Of one node, whose meter told 100 W at these seconds."""
-    samples = every_second(lambda _: Sample(0, "pwr", power_w=100.0), seconds)
+    samples = every_second(lambda second: Sample(0, "pwr", power_w=100.0 + MOVED.get(second, 0.0)), seconds)
     write_node(folder / "h0_noderank0", [meter], samples, events(AT_THE_END))
     return judged(folder)[0]
 
@@ -498,7 +500,7 @@ def test_a_monitor_that_began_with_the_ranks_saw_no_idle_time(tmp_path: Path) ->
 def watts_of(second: int, machine: float, chip: float, counted: float) -> list[Sample]:
     at = T0 + second * S
     return [
-        Sample(at, "pwr", power_w=machine),
+        Sample(at, "pwr", power_w=machine + MOVED.get(second, 0.0)),
         Sample(at, "nvml", "0", power_w=chip, energy_mj=counted * second * 1000),
     ]
 
@@ -596,7 +598,9 @@ def test_the_largest_power_by_a_counter_with_faults_is_marked(tmp_path: Path) ->
         lambda second: Sample(0, "rapl", "package-0", energy_mj=1.8e5 * second + off.get(second, 0.0))
     )
     write_node(tmp_path / "h0_noderank0", [source("rapl", Scope.PACKAGE)], samples, events(AT_THE_END))
-    assert "misread 1 time" in caveats(judged(tmp_path)[0])["max_power"]
+    result, _ = judged(tmp_path)
+    assert "misread 1 time" in caveats(result)["max_power"]
+    assert "misread 1 time" in only_source(result, "rapl").figures["max_power"].source
 
 
 def test_idle_power_is_of_the_time_in_which_its_source_was_read(tmp_path: Path) -> None:

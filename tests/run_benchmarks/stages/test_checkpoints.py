@@ -223,6 +223,34 @@ def test_a_runs_folder_that_somebody_else_has_made_is_refused(continuing: Site, 
     made(continuing, 2)
 
 
+@only_root
+@pytest.mark.parametrize("depth", [1, 2, 3], ids=["run", "case", "round"])
+@pytest.mark.parametrize("replace_by", ["nobody's", "link"])
+def test_what_somebody_else_has_made_is_refused_before_a_launch(
+    continuing: Site, depth: int, replace_by: str
+) -> None:
+    """The preflight found checkpoints in it, and the round failed when its folders were made."""
+    save(continuing, "round1/step00000010.ckpt", "round2/step00000010.ckpt")
+    planted = continuing.folder.joinpath("ck", *(EARLIER, CASE, "round2")[:depth])
+    if replace_by == "link":
+        planted.rename(continuing.folder / "elsewhere")
+        planted.symlink_to(continuing.folder / "elsewhere")
+        why = f"{planted} is a link"
+    else:
+        os.chown(planted, 65534, 65534)
+        why = f"{planted} is a directory of nobody, and not a folder of root"
+    before = contents(continuing.folder / "ck")
+    check = continuing.check(checkpoints)
+    assert (check.status, check.detail) == (
+        Status.ERROR,
+        f"CHECKPOINT_PATH = {continuing.folder}/ck: {why}",
+    )
+    assert "move away what somebody else has made in its place" in check.remedy
+    assert contents(continuing.folder / "ck") == before, "no probe is left"
+    with pytest.raises(FlagPerfError, match=why):
+        made(continuing, 2)
+
+
 def test_a_runs_folder_that_others_may_write_to_is_closed(saving: Site) -> None:
     """As a default access control list of CHECKPOINT_PATH makes one, whatever the umask."""
     case = saving.folder / "ck" / RUN.uid / CASE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Sequence
@@ -182,12 +183,53 @@ class FailsInMemory(InMemory):
         raise RuntimeError("the counter is no number")
 
 
-def test_a_full_disk_ends_no_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_ends_no_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: HandClock
+) -> None:
     full = Path("/dev/full").open("a")  # noqa: SIM115 - the sampler closes it
     monkeypatch.setattr(frame, "open_log", lambda path: full)
     source = Steady()
-    (sampler,) = run([source], tmp_path, ticks=4)
-    assert sampler.counts.failed >= 2 and sampler.counts.missed < 2 and source.closed
+    counts = counts_of(source, tmp_path, clock, ticks=4)
+    assert (counts.failed, counts.missed, source.closed) == (4, 0, True)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> HandClock:
+    simulated = HandClock(100.0)
+    monkeypatch.setattr(frame, "time", simulated)
+    monkeypatch.setattr(schedule, "time", simulated)
+    return simulated
+
+
+class StampsItself(Steady):
+    """It is read half a second after its tick, and the wall clock may be set meanwhile."""
+
+    def __init__(self, clock: HandClock, set_by_ms: int) -> None:
+        super().__init__()
+        self.clock, self.set_by_ms = clock, set_by_ms
+
+    def sample(self, time_ms: int) -> Sequence[Sample]:
+        self.clock.now += 0.5
+        read_ms = time_ms + 500 + self.set_by_ms
+        self.clock.now += 0.25
+        return [Sample(read_ms, self.name, utilisation=0.5)]
+
+
+@pytest.mark.parametrize(
+    ("set_by_ms", "monotonic_ms"), [(0, 100_500), (-3_600_000, 100_000), (9_000, 100_750)]
+)
+def test_a_source_that_stamps_its_reading_itself_has_both_clocks_of_that_moment(
+    tmp_path: Path, clock: HandClock, set_by_ms: int, monotonic_ms: int
+) -> None:
+    telemetry = TelemetryFile(tmp_path / TELEMETRY_FILE)
+    source = StampsItself(clock, set_by_ms)
+    source.log_entry = lambda time_ms, samples: f"{time_ms}\n"  # type: ignore[method-assign]
+    Sampler(source, tmp_path, telemetry, interval_s=1.0).tick(0.0)
+    read_ms = 100_500 + set_by_ms
+    record = {"time_ms": read_ms, "monotonic_ms": monotonic_ms}
+    tick = json.loads((tmp_path / TELEMETRY_FILE).read_text().splitlines()[0])
+    assert {name: tick[name] for name in record} == record
+    assert (tmp_path / "steady_monitor.log").read_text() == f"{read_ms}\n"
 
 
 class Slow(Steady):
@@ -202,14 +244,6 @@ class Slow(Steady):
         self.started.append(self.clock.now - 100)
         self.clock.now += self.durations.pop(0)
         return []
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> HandClock:
-    simulated = HandClock(100.0)
-    monkeypatch.setattr(frame, "time", simulated)
-    monkeypatch.setattr(schedule, "time", simulated)
-    return simulated
 
 
 def counts_of(source: Steady, folder: Path, clock: HandClock, ticks: int) -> frame.Counts:

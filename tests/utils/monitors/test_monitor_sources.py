@@ -6,20 +6,24 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
-from run_benchmarks.results.energy import energy_over
+from run_benchmarks.results.energy import energy_over, max_power
+from tests.fakes.clock import HandClock
 from tests.utils.monitors.value_log import logged_values
 from utils.errors import FlagPerfError
+from utils.monitors import power
 from utils.monitors.host import Cores, CpuUtilisation, MemoryUtilisation
 from utils.monitors.power import MachinePower, RaplPower
 from utils.monitors.sensors import Temperatures
 from utils.monitors.source import SourceUnavailableError
 from utils.monitors.traffic import Disks, InfiniBand, Network
-from utils.telemetry.records import Scope, SourceInfo, Telemetry, Window
+from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry, Window
 
 RANGE_UJ = 262_143_328_850  # of an Intel Xeon's package
 
@@ -134,6 +138,19 @@ def rapl_sys(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> HandClock:
+    """RAPL's readings have the time at which they were read."""
+    simulated = HandClock(0.0)
+    monkeypatch.setattr(power, "time", simulated)
+    return simulated
+
+
+def at(clock: HandClock, second: float, source: RaplPower) -> Sequence[Sample]:
+    clock.now = second
+    return source.sample(round(second * 1_000))
+
+
 def test_rapl_reads_packages_and_their_dram_and_nothing_twice(rapl_sys: Path) -> None:
     source = RaplPower(rapl_sys)
     source.open()
@@ -144,23 +161,23 @@ def test_rapl_reads_packages_and_their_dram_and_nothing_twice(rapl_sys: Path) ->
     assert "not the power of the whole machine" in source.note
 
 
-def test_rapl_power_is_the_counters_growth_over_time(rapl_sys: Path) -> None:
+def test_rapl_power_is_the_counters_growth_over_time(rapl_sys: Path, clock: HandClock) -> None:
     source = RaplPower(rapl_sys)
     source.open()
-    source.sample(1_000)
+    at(clock, 1, source)
     rapl_zone(rapl_sys, "intel-rapl:0", "package-0", 1_000_000 + 90_000_000)
-    samples = source.sample(2_000)
+    samples = at(clock, 2, source)
     assert [s.power_w for s in samples] == pytest.approx([90, 0, 0, 0])
     assert source.log_entry(2_000, samples).endswith("\t90.0\n")
 
 
-def test_rapl_power_and_energy_survive_the_counters_wrap(rapl_sys: Path) -> None:
+def test_rapl_power_and_energy_survive_the_counters_wrap(rapl_sys: Path, clock: HandClock) -> None:
     counter = rapl_zone(rapl_sys, "intel-rapl:0", "package-0", RANGE_UJ - 40_000_000)
     source = RaplPower(rapl_sys)
     source.open()
-    samples = list(source.sample(1_000))
+    samples = list(at(clock, 1, source))
     counter.write_text("60000000\n")  # 100 J later
-    samples += source.sample(2_000)
+    samples += at(clock, 2, source)
     assert samples[4].power_w == pytest.approx(100)
     package = tuple(s for s in samples if s.device == "package-0")
     info = SourceInfo(0, "rapl", Scope.PACKAGE, 1.0)
@@ -169,7 +186,9 @@ def test_rapl_power_and_energy_survive_the_counters_wrap(rapl_sys: Path) -> None
 
 
 @pytest.mark.parametrize("energy_uj", [1_199_999_999, 0], ids=["1 uJ back", "reset to 0"])
-def test_a_rapl_counter_that_is_set_back_has_not_wrapped(rapl_sys: Path, energy_uj: int) -> None:
+def test_a_rapl_counter_that_is_set_back_has_not_wrapped(
+    rapl_sys: Path, energy_uj: int, clock: HandClock
+) -> None:
     """Nobody knows which of two such readings is wrong: power is told again from the third on."""
     counter = rapl_zone(rapl_sys, "intel-rapl:0", "package-0", 1_000_000_000)
     source = RaplPower(rapl_sys)
@@ -177,18 +196,18 @@ def test_a_rapl_counter_that_is_set_back_has_not_wrapped(rapl_sys: Path, energy_
     samples = []
     for second, reading in enumerate([1_000_000_000, 1_200_000_000, energy_uj, 1_600_000_000, 1_800_000_000]):
         counter.write_text(f"{reading}\n")
-        samples.append(source.sample(second * 1_000)[0])
+        samples.append(at(clock, second, source)[0])
     assert [s.power_w for s in samples] == [None, 200, None, None, 200]
     assert samples[2].error == f"its counter went from 1200000 to {energy_uj / 1000:.0f} mJ in 1000 ms"
     assert [bool(s.error) for s in samples] == [False, False, True, False, False]
 
 
-def test_rapl_says_when_its_counter_may_wrap_unseen(rapl_sys: Path) -> None:
+def test_rapl_says_when_its_counter_may_wrap_unseen(rapl_sys: Path, clock: HandClock) -> None:
     source = RaplPower(rapl_sys)
     source.open()
-    source.sample(0)
+    at(clock, 0, source)
     for second in (140, 280):
-        samples = source.sample(second * 1_000)
+        samples = at(clock, second, source)
         assert {s.power_w for s in samples} == {None}
         assert "wrapped unseen in 140 s between two readings, more than 130 s: MONITORS" in samples[0].error
 
@@ -202,7 +221,9 @@ def test_amds_packages_are_read_by_powercap_as_intels(tmp_path: Path) -> None:
     assert [(s.device, s.energy_mj) for s in source.sample(1_000)] == [("package-0", 5)]
 
 
-def test_amds_packages_are_read_by_the_driver_that_older_kernels_have(tmp_path: Path) -> None:
+def test_amds_packages_are_read_by_the_driver_that_older_kernels_have(
+    tmp_path: Path, clock: HandClock
+) -> None:
     chip = tmp_path / "class" / "hwmon" / "hwmon1"
     write(chip / "name", "amd_energy")
     for number, (label, energy_uj) in enumerate(
@@ -212,14 +233,86 @@ def test_amds_packages_are_read_by_the_driver_that_older_kernels_have(tmp_path: 
         write(chip / f"energy{number}_input", energy_uj)
     source = RaplPower(tmp_path)
     source.open()
-    assert [(s.device, s.energy_mj) for s in source.sample(1_000)] == [
+    assert [(s.device, s.energy_mj) for s in at(clock, 1, source)] == [
         ("package-0", 2000),
         ("package-1", 9000),
     ]
     write(chip / "energy2_input", 82_000_000)
     write(chip / "energy3_input", 0)  # the driver was loaded anew
-    first, second = source.sample(2_000)
+    first, second = at(clock, 2, source)
     assert (first.power_w, second.power_w) == (80, None) and first.energy_range_mj is None
+
+
+WATTS = 100
+# How long, in ms, each reading of a counter takes, one after the other; those behind the last take 0.1 ms.
+SLOW = {
+    "never": [],
+    "once": [0.1] * 12 + [500],
+    "twice, behind the counter": [0.1] * 12 + [0.1, 0.1, 0.1, 500, 0.1, 900],
+    "each time for a second": [0.1] * 12 + [0.1, 40, 0.1, 0.1] * 3,
+    "at first": [300, 0.1, 0.1, 0.1] * 3,
+    "always a little": [2.0] * 400,
+}
+
+
+class SlowCounters:
+    """FAKE of the kernel's counters on a busy host: WATTS by the clock, which goes on while one is read."""
+
+    def __init__(self, clock: HandClock, durations_ms: Sequence[float]) -> None:
+        self.clock, self.durations_ms = clock, list(durations_ms)
+
+    def text(self, path: Path) -> str:
+        took_s = (self.durations_ms.pop(0) if self.durations_ms else 0.1) / 1000
+        self.clock.now += took_s / 2
+        energy_uj = round(self.clock.now * WATTS * 1e6)
+        self.clock.now += took_s / 2
+        return str(energy_uj)
+
+
+@pytest.mark.parametrize("slow", SLOW.values(), ids=SLOW)
+@pytest.mark.parametrize("interval_s", [0.1, 1.0])
+def test_the_largest_power_of_packages_is_right_however_late_their_counters_are_read(
+    slow: Sequence[float],
+    interval_s: float,
+    rapl_sys: Path,
+    clock: HandClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = RaplPower(rapl_sys)
+    source.open()
+    monkeypatch.setattr(power, "kernel_text", SlowCounters(clock, slow).text)
+    samples: list[Sample] = []
+    tick, ticks = 0, 100
+    while tick < ticks:
+        clock.now = max(clock.now, 1000 + tick * interval_s)
+        with suppress(FlagPerfError):
+            samples += source.sample(0)
+        tick = max(tick + 1, int((clock.now - 1000) / interval_s))
+    window = Window(samples[0].time_ms, samples[-1].time_ms)
+    info = SourceInfo(0, "rapl", Scope.PACKAGE, interval_s)
+    telemetry = Telemetry("t", (info,), tuple(samples))
+    largest = max_power(telemetry, window, "rapl")
+    assert largest.value == pytest.approx(4 * WATTS, rel=power.MOST_UNKNOWN)
+    assert largest.coverage > 0.9 and window.seconds > 0.9 * (ticks - 1) * interval_s
+    told = [sample.power_w for sample in samples if sample.power_w is not None]
+    assert told == pytest.approx([WATTS] * len(told), rel=power.MOST_UNKNOWN)
+
+
+def test_counters_that_are_never_read_quickly_are_no_reading(
+    rapl_sys: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = RaplPower(rapl_sys)
+    source.open()
+    monkeypatch.setattr(power, "kernel_text", SlowCounters(clock, [11] * 12).text)
+    with pytest.raises(FlagPerfError, match="took more than 10 ms, 3 times"):
+        source.sample(0)
+    assert len(source.sample(0)) == 4
+
+
+def test_a_clock_that_was_set_back_leaves_no_hour_without_power(rapl_sys: Path, clock: HandClock) -> None:
+    source = RaplPower(rapl_sys)
+    source.open()
+    assert [len(at(clock, second, source)) for second in (4_000, 4_000.02, 400, 401)] == [4, 0, 4, 4]
 
 
 def test_without_rapl_the_reason_names_the_place(tmp_path: Path) -> None:

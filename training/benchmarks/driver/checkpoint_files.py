@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from benchmarks.driver.free_memory import free_memory
 from utils.checkpoints import CHECKPOINT_PATTERN, checkpoint_name
 from utils.errors import FlagPerfError
 from utils.manifest import sha256_of
 
 KEPT = 2
+_CHECKSUM_BYTES = 1024  # more than a line of sha256sum has
+_ALTERED = "is cut off or altered: its SHA-256 is not the one beside it"
 
 
 class NotWrittenError(FlagPerfError):
@@ -90,7 +93,7 @@ def has_checkpoints(folder: Path) -> bool:
 
 
 def read_newest(folder: Path) -> tuple[Path, bytes, tuple[str, ...]]:
-    """The newest checkpoint that is whole: its file, its bytes, and why each newer one was passed over.
+    """The newest checkpoint that is whole and fits into memory: its file, its bytes, why newer ones were passed over.
 
     Raises:
         FlagPerfError: there is none.
@@ -103,6 +106,8 @@ def read_newest(folder: Path) -> tuple[Path, bytes, tuple[str, ...]]:
             skipped.append(f"{path.name} cannot be read: {error.strerror}")
         except ValueError as error:
             skipped.append(f"{path.name} {error}")
+        except MemoryError:
+            skipped.append(f"{path.name} does not fit into the memory that this process may have")
     raise FlagPerfError(
         f"there is no whole checkpoint: {'; '.join(skipped) or 'the folder has none'}",
         where=str(folder),
@@ -113,20 +118,34 @@ def read_newest(folder: Path) -> tuple[Path, bytes, tuple[str, ...]]:
 def _read_whole(path: Path) -> bytes:
     """The bytes of a checkpoint.
 
+    They are read only once the file is known to be whole, for another one may be larger than any memory. Their own
+    checksum is that of what is loaded, whatever becomes of the file meanwhile.
+
     Raises:
         OSError: it cannot be read.
-        ValueError: it is not whole, or not the one that its name says.
+        ValueError: it is not whole, not the one that its name says, or there is not the memory for it.
     """
     if path.is_symlink() or not path.is_file():  # a named pipe would be read for ever
         raise ValueError("is not a regular file")
     checksum = _checksum_file(path)
     if not checksum.is_file():
         raise ValueError(f"has no {checksum.name} beside it")
-    expected = checksum.read_text(encoding="ascii", errors="replace").split()
-    data = path.read_bytes()
-    if [hashlib.sha256(data).hexdigest()] != expected[:1]:
-        raise ValueError("is cut off or altered: its SHA-256 is not the one beside it")
+    with checksum.open("rb") as stream:
+        expected = stream.read(_CHECKSUM_BYTES).decode("ascii", errors="replace").split()
+    size = path.stat().st_size
+    if size > (free := free_memory()):  # before it is hashed: what has holes may have any size
+        raise ValueError(f"takes {_gib(size)}, and {_gib(free)} of memory are free")
+    if [sha256_of(path)] != expected[:1]:
+        raise ValueError(_ALTERED)
     if expected[1:] != [path.name]:
         name = " ".join(expected[1:]) or "no file"
         raise ValueError(f"may be of another step: {checksum.name} is the checksum of {name}")
+    with path.open("rb") as stream:
+        data = stream.read(size)
+    if hashlib.sha256(data).hexdigest() != expected[0]:
+        raise ValueError(_ALTERED)
     return data
+
+
+def _gib(size: float) -> str:
+    return f"{size / 2**30:.1f} GiB"

@@ -45,7 +45,7 @@ class Continued:
         file: the checkpoint.
         step, samples: trained until then, over all ranks.
         train_time: seconds since the first part's TRAIN_START, without the time between parts.
-        skipped: newer checkpoints that were not whole, and why.
+        skipped: newer checkpoints that were not whole or did not fit into memory, and why.
         other_hooks: whether a part was trained with other code of the vendor's hooks than this one. What that made of
             weights and optimizer came with the checkpoint, where no check of this part's hooks sees it.
     """

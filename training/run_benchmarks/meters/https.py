@@ -25,7 +25,9 @@ LARGEST_ANSWER = 2**20  # bytes
 SESSIONS = "/redfish/v1/SessionService/Sessions"
 # What a BMC may send us to: a resource of its own.
 PATH = r"/redfish/v1(/[\w.~:%@+,#()-]*)*"
-_PATH = re.compile(PATH, re.ASCII)
+# The next page of a list may have a query: where the list goes on.
+PAGE = PATH + r"(\?[\w.~:%@+,()$&=;*!'/?-]*)?"
+_PATH, _PAGE = re.compile(PATH, re.ASCII), re.compile(PAGE, re.ASCII)
 _TOKEN = re.compile(r"[\x21-\x7e]{1,2048}")
 
 
@@ -163,7 +165,7 @@ class Bmc:
 
         A connection that the BMC has closed meanwhile is opened anew, once.
         """
-        if not _PATH.fullmatch(path):
+        if not _PAGE.fullmatch(path):
             raise FlagPerfError(f"{self._meter.where} names a resource that is not its own")
         was_open = self._connection is not None
         try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,19 @@ TOTALS = (
     "totalinputpower", "systeminputpower", "sysinputpower", "inputpower", "hscinputpower", "powermeter",
     "pwrconsumption", "powerconsumption", "systemlevel", "power",
 )  # fmt: skip
+# Those of them that may as well be one power supply's: of an entity that is one they are no total.
+_NOT_OF_A_SUPPLY = (
+    "inputpower",
+    "hscinputpower",
+    "powermeter",
+    "pwrconsumption",
+    "powerconsumption",
+    "power",
+)
+_SUPPLY_ENTITY = "10."  # IPMI 2.0, table 43-13
+ALIKE = "ask the BMC by Redfish: ipmitool reads only the first sensor of a name"
+# Of a full sensor record (IPMI 2.0, table 43-1), in bytes: what stands before it, and where its name's length stands.
+_FULL_SENSOR, _HEADER, _NAME_AT = 0x01, 5, 42
 # A BMC names its sensors, and the names become words of a command: none may be an option.
 _NAME = re.compile(r"\w[\w .()/+#&:-]{0,31}")
 # What `ipmitool sdr type` says of a power supply that is in its bay (IPMI 2.0, table 42-3, type 08h, offset 0).
@@ -60,6 +74,11 @@ class Sensor:
     def is_silent(self) -> bool:
         """It has no reading; one that is beyond a threshold (nc, cr) has."""
         return self.status == "ns"
+
+    def is_total(self, name: str) -> bool:
+        """Whether it is the one of this name of the whole machine."""
+        may_be_a_supply = name in _NOT_OF_A_SUPPLY and self.entity.startswith(_SUPPLY_ENTITY)
+        return self.plain == name and not may_be_a_supply
 
 
 @dataclass(frozen=True)
@@ -100,10 +119,17 @@ class IpmiMeter(MeterSource):
                 pass
         self._folder = self._folder or tempfile.TemporaryDirectory(prefix="flagperf-ipmi-")
         self._ask("sdr", "dump", str(self._cache), timeout_s=FIRST_CALL_S)
-        chosen = Chosen(self.meter.sensors) if self.meter.sensors else self._by_names()
+        chosen = self._named() if self.meter.sensors else self._by_names()
         count = len(chosen.sensors)
         self._describe(f"{'sensor' if count == 1 else 'sum of sensors'} {', '.join(chosen.sensors)}")
         return chosen
+
+    def _named(self) -> Chosen:
+        alike = sorted(_alike(names_in(self._cache.read_bytes())) & set(self.meter.sensors))
+        if alike:
+            message = f"{self.meter.where} has several sensors of one name: {_in_words(alike)}"
+            raise FlagPerfError(message, remedy=ALIKE)
+        return Chosen(self.meter.sensors)
 
     def _by_names(self) -> Chosen:
         listing = self._ask(*self._cached, "sdr", "elist", "full", timeout_s=FIRST_CALL_S)
@@ -171,19 +197,26 @@ def sensors_of_machine(listing: str, states_of_supplies: Callable[[], str]) -> C
     """
     sensors = [each for each in _sensors_in(listing) if _NAME.fullmatch(each.name)]
     watts = [each for each in sensors if not each.is_silent and each.reading.endswith(" Watts")]
-    total = next((each.name for known in TOTALS for each in watts if each.plain == known), None)
+    alike = _alike(_names(sensors))
+    # one of several that a number tells apart may be a part of what they measure together
+    count = Counter(each.plain.rstrip("0123456789") for each in sensors if each.is_silent or each in watts)
+    single = [each for each in watts if count[each.plain] == 1 and each.name not in alike]
+    total = next((each.name for known in TOTALS for each in single if each.is_total(known)), None)
     if total is not None:
         return Chosen((total,))
     supplies = [each for each in watts if _SUPPLY.fullmatch(each.plain)]
-    if supplies:
+    if supplies and not alike.intersection(_names(supplies)):
         silent = _silent_siblings(supplies, sensors)
         if silent:
             _check_that_absent(silent, supplies, states_of_supplies())
         return Chosen(_names(supplies), _names(silent))
-    named = ", ".join(_names(watts)[:MOST_NAMED]) or "none"
+    several = alike.intersection(_names(watts))
+    but_several = f"; several are called {_in_words(sorted(several))}" if several else ""
     raise FlagPerfError(
-        f"no sensor is known to be of the whole machine; in watts it has: {named}",
-        remedy='write which are: "sensors": ["NAME"]; several are added',
+        "no sensor is known to be of the whole machine; in watts it has: "
+        f"{_in_words(list(dict.fromkeys(_names(watts)))) or 'none'}{but_several}",
+        remedy='write which are: "sensors": ["NAME"]; several are added'
+        + (f"; or {ALIKE}" if several else ""),
     )
 
 
@@ -194,6 +227,27 @@ def _sensors_in(listing: str) -> list[Sensor]:
 
 def _names(sensors: Sequence[Sensor]) -> tuple[str, ...]:
     return tuple(each.name for each in sensors)
+
+
+def _in_words(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST_NAMED])
+
+
+def _alike(names: Iterable[str]) -> set[str]:
+    """Those that several sensors have."""
+    return {name for name, count in Counter(names).items() if count > 1}
+
+
+def names_in(records: bytes) -> list[str]:
+    """The names of the sensors with a reading in what `ipmitool sdr dump` writes."""
+    names = []
+    while len(records) >= _HEADER:
+        kind, length = records[3:_HEADER]
+        body, records = records[_HEADER : _HEADER + length], records[_HEADER + length :]
+        if kind == _FULL_SENSOR and len(body) > _NAME_AT:
+            end = _NAME_AT + 1 + (body[_NAME_AT] & 0x1F)
+            names.append(body[_NAME_AT + 1 : end].decode("ascii", "replace"))
+    return names
 
 
 def _silent_siblings(supplies: Sequence[Sensor], sensors: Sequence[Sensor]) -> list[Sensor]:
@@ -209,7 +263,7 @@ def _check_that_absent(silent: Sequence[Sensor], telling: Sequence[Sensor], stat
     empty = {each.entity for each in stated} - present
     if {each.entity for each in telling} <= present and {each.entity for each in silent} <= empty:
         return
-    quiet, others = (", ".join(_names(each)[:MOST_NAMED]) for each in (silent, telling))
+    quiet, others = (_in_words(_names(each)) for each in (silent, telling))
     raise FlagPerfError(
         f"sensor {quiet} tells nothing: what {others} tells may be a part of the machine's power",
         remedy='if it is all of it, write that: "sensors": ["NAME"]; else see why the other power supply tells nothing',

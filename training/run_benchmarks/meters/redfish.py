@@ -7,7 +7,6 @@ of them is of the whole machine (`redfish_choice`), so that it does not matter w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -17,13 +16,17 @@ from run_benchmarks.meters.base import MeterSource, UnreachableError
 from run_benchmarks.meters.https import Bmc
 from run_benchmarks.meters.redfish_choice import (
     control_in_words,
-    control_of_machine,
-    id_of,
+    labels,
     listed,
     machines,
-    names_a_part,
+    power_of_control,
+    rivals,
+    totals_of,
 )
+from run_benchmarks.meters.redfish_lists import Listing, id_of, listing, place
 from run_benchmarks.meters.redfish_resources import (
+    MOST_PARTS,
+    MOST_SENSORS,
     Chassis,
     Collection,
     Environment,
@@ -31,7 +34,6 @@ from run_benchmarks.meters.redfish_resources import (
     Reading,
     Root,
     Subsystem,
-    Supplies,
     Supply,
     SupplyMetrics,
     shown,
@@ -43,16 +45,15 @@ from utils.numbers import counted
 
 T = TypeVar("T")
 ROOT = "/redfish/v1"
-MOST_CHASSIS, MOST_REASONS = 64, 4
+MOST_CHASSIS, MOST_REASONS = 128, 4
 NAME_CHASSIS = 'write which of them is the host: "chassis": "NAME"'
-NO_POWER = "see whether another user may read it, or a licence is missing; or remove the meter"
+NO_POWER = (
+    "see whether another user may read it, or a licence is missing; where another chassis is the host, write that: "
+    '"chassis": "NAME"; or remove the meter'
+)
 NO_READING = (
     'one that has just started may tell it later; else ask the BMC by IPMI, where "sensors" names those of the host; '
     "or remove the meter"
-)
-# By their paths: sensors that name the power of the whole chassis.
-_TOTAL = re.compile(
-    r"(.*_)?(total|system|sys|chassis|server|node)_?(input_?)?(power|pwr|watts)(_\d+)?", re.ASCII
 )
 
 
@@ -85,42 +86,63 @@ class RedfishMeter(MeterSource):
 
     def _chosen(self) -> Way:
         """The chassis that is the machine, and how it tells its power."""
-        every = dict(self._every_chassis())
-        candidates = self._candidates(every)
-        ways = {name: its_ways for name, each in candidates.items() if (its_ways := self._ways_of(each))}
+        every = self._every_chassis()
+        names = labels(every)
+        candidates = every if self.meter.chassis else machines(every)
+        if every and not candidates:
+            message = f"has no chassis that is clearly a machine: {listed([*names.values()], MOST_CHASSIS)}"
+            raise self._unclear(message)
+        ways = {path: its_ways for path, each in candidates.items() if (its_ways := self._ways_of(each))}
         if not ways:
-            parts = [name for name in every if name not in candidates]
+            parts = [name for path, name in names.items() if path not in candidates]
             but_parts = f" (but for what is a part of it: {listed(parts)})" if parts else ""
-            message = f"{self.meter.where} tells no power: {listed([*candidates])}{but_parts}"
+            silent = listed([names[path] for path in candidates])
+            message = f"{self.meter.where} tells no power: {silent}{but_parts}"
             raise FlagPerfError(message, remedy=NO_POWER)
+        telling = listed([names[path] for path in ways])
         if len(ways) > 1:  # also where just one of them has a reading now: the other may be the machine
-            message = f"{self.meter.where} has several chassis that tell a power: {listed([*ways])}"
-            raise FlagPerfError(message, remedy=NAME_CHASSIS)
-        ((name, of_machine),) = ways.items()
-        way = self._first_with_reading(name, of_machine)
-        is_shared = len(every[name].links.systems) > 1
-        self._describe(f"{way.what} of chassis {shown(name)}", is_shared=is_shared)
+            raise self._unclear(f"has several chassis that tell a power: {telling}")
+        ((path, of_machine),) = ways.items()
+        others = [] if self.meter.chassis else rivals(path, every)
+        if others:
+            silent = listed([names[each] for each in others])
+            raise self._unclear(f"tells a power of {telling} only, and the machine may as well be {silent}")
+        way = self._first_with_reading(names[path], of_machine)
+        what = f"{way.what} of chassis {shown(names[path])}"
+        self._describe(what, is_shared=every[path].links.has_several_systems)
         return way
 
-    def _candidates(self, every: Mapping[str, Chassis]) -> Mapping[str, Chassis]:
-        """Those that may be the machine: the one that the user named, if any."""
-        names = listed([*every], MOST_CHASSIS)
-        wanted = self.meter.chassis
-        if wanted and wanted not in every:
-            raise FlagPerfError(
-                f"{self.meter.where}: there is no such chassis", remedy=f"write one of {names}"
-            )
-        candidates = {wanted: every[wanted]} if wanted else machines(every)
-        if every and not candidates:
-            message = f"{self.meter.where} has no chassis that is clearly a machine: {names}"
-            raise FlagPerfError(message, remedy=NAME_CHASSIS)
-        return candidates
+    def _every_chassis(self) -> Mapping[str, Chassis]:
+        """The chassis by their paths; where the user named one, that alone."""
+        found = self._list(self._get(Root, ROOT).chassis.path, MOST_SENSORS)
+        if self.meter.chassis:
+            path = self._named(found)
+            return {place(path): self._get(Chassis, path)}
+        missing = found.missing
+        if len(found.paths) > MOST_CHASSIS:
+            missing = f"it has {len(found.paths)}, of which at most {MOST_CHASSIS} are looked at"
+        if missing:  # the machine may be among the others
+            message = f"{self.meter.where} does not say of all its chassis what they are: {missing}"
+            raise FlagPerfError(message, remedy=f"{NAME_CHASSIS}; or ask the BMC by IPMI")
+        return {place(path): self._get(Chassis, path) for path in found.paths}
 
-    def _every_chassis(self) -> Iterator[tuple[str, Chassis]]:
-        """The last part of each one's path, which is its ID, and the chassis."""
-        root = self._get(Root, ROOT)
-        for link in self._get(Collection, root.chassis.path).members[:MOST_CHASSIS]:
-            yield id_of(link.path), self._get(Chassis, link.path)
+    def _named(self, found: Listing) -> str:
+        """The path of the chassis that the user named, by its ID or, where several have that, its path."""
+        wanted = place(self.meter.chassis)
+        by_path = [path for path in found.paths if place(path) == wanted]
+        those = by_path or [path for path in found.paths if id_of(path) == wanted]
+        if len(those) == 1:
+            return those[0]
+        if those:
+            raise self._unclear(f"has several chassis with this ID: {listed(those)}")
+        missing = f" among those that it lists ({found.missing})" if found.missing else ""
+        names = listed([*labels(found.paths).values()], MOST_CHASSIS)
+        message = f"{self.meter.where}: there is no such chassis{missing}"
+        raise FlagPerfError(message, remedy=f"write one of {names}")
+
+    def _unclear(self, why: str) -> FlagPerfError:
+        """Which chassis is the machine is for the user to say."""
+        return FlagPerfError(f"{self.meter.where} {why}", remedy=NAME_CHASSIS)
 
     def _first_with_reading(self, name: str, ways: Iterable[Way]) -> Way:
         reasons = []
@@ -168,15 +190,18 @@ class RedfishMeter(MeterSource):
         path = chassis.power.path
         power = self._get(Power, path)
         if power.controls:
-            yield Way(control_in_words(power.controls), (path,), _taker(Power, path, _of_control))
+            yield Way(control_in_words(power), (path,), _taker(Power, path, power_of_control))
         if power.supplies:
             yield _of_supplies(power.supplies, (path,), _taker(Power, path, _of_each_supply))
 
     def _of_subsystem(self, chassis: Chassis) -> Iterator[Way]:
         link = self._get(Subsystem, chassis.subsystem.path).supplies if chassis.subsystem else None
         if link:
-            members = self._get(Supplies, link.path).members
-            supplies = {member.path: self._get(Supply, member.path) for member in members}
+            members = self._list(link.path, MOST_PARTS)
+            if members.missing:  # a sum of some of them would be no machine's power
+                yield _incomplete("power supplies", link.path, members.missing)
+                return
+            supplies = {path: self._get(Supply, path) for path in members.paths}
             # an empty bay is read itself: once it has a supply in it, the sum without that is not the machine's power
             paths = tuple(
                 path if each.status.is_absent or not each.metrics else each.metrics.path
@@ -186,15 +211,24 @@ class RedfishMeter(MeterSource):
             yield _of_supplies(supplies.values(), paths, taker)
 
     def _of_sensors(self, chassis: Chassis) -> Iterator[Way]:
-        sensors = self._get(Collection, chassis.sensors.path).members if chassis.sensors else ()
-        for link in sensors:
-            name = id_of(link.path)
-            if _TOTAL.fullmatch(name.lower()) and not names_a_part(name):
-                yield Way(
-                    f"sensor {shown(name)}",
-                    (link.path,),
-                    _taker(Reading, link.path, lambda each: each.watts),
-                )
+        if not chassis.sensors:
+            return
+        sensors = self._list(chassis.sensors.path, MOST_SENSORS)
+        clear, unclear = totals_of(sensors.paths)
+        if (clear or unclear) and sensors.missing:
+            yield _incomplete("sensors", chassis.sensors.path, sensors.missing)
+            return
+        for path in clear:
+            what = f"sensor {shown(id_of(path))}"
+            yield Way(what, (path,), _taker(Reading, path, lambda each: each.watts))
+        if unclear:
+            what = (
+                f"sensors, of which none is clearly of the whole machine ({listed([*map(id_of, unclear)])})"
+            )
+            yield Way(what, (unclear[0],), lambda _: None)
+
+    def _list(self, path: str, most: int) -> Listing:
+        return listing(lambda page: self._get(Collection, page), path, most)
 
     def _get(self, kind: type[T], path: str) -> T:
         return parsed(kind, self._bmc.get(path), f"{self.meter.where}{path}")
@@ -210,13 +244,13 @@ def _of_environment(environment: Environment) -> float | None:
     return environment.power.watts if environment.power else None
 
 
-def _of_control(power: Power) -> float | None:
-    control = control_of_machine(power.controls)
-    return control.watts if control else None
+def _incomplete(what: str, path: str, missing: str) -> Way:
+    """A way that leads nowhere, for it says why: not all of a list is told."""
+    return Way(what, (path,), lambda _: None, missing)
 
 
 def _of_each_supply(power: Power) -> float | None:
-    return _added(each.taken for each in power.supplies)
+    return _added(each.taken for each in power.supplies) if power.has_all_supplies else None
 
 
 def _of_supplies(

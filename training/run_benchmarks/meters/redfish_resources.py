@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import AliasChoices, BeforeValidator, Field
 
 from run_benchmarks.meters.https import PATH
 from utils.text_files import one_line, shortened_to_words
@@ -22,6 +22,18 @@ def _reading(value: Any) -> float | None:
 
 
 Watts = Annotated[float | None, BeforeValidator(_reading)]
+
+
+def _count(value: Any) -> int | None:
+    """How many members there are, as it stands there; None where it is no number, for a list stands without one."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+Count = Annotated[int | None, BeforeValidator(_count)]
+# Where a list goes on, if all of it does not stand here (DSP0266); whatever it is, it says that something is missing.
+NextPage = Annotated[
+    str, BeforeValidator(lambda value: value if isinstance(value, str) else str(value or ""))
+]
 
 
 def shown(name: str) -> str:
@@ -54,6 +66,10 @@ class Collection:
     """Resources of a kind."""
 
     members: Annotated[tuple[Link, ...], Field(alias="Members", max_length=MOST_SENSORS)]
+    count: Annotated[Count, Field(alias="Members@odata.count")] = None
+    next_page: Annotated[
+        NextPage, Field(validation_alias=AliasChoices("Members@odata.nextLink", "@odata.nextLink"))
+    ] = ""
 
 
 @dataclass(frozen=True)
@@ -61,7 +77,13 @@ class ChassisLinks:
     """What a chassis belongs to, and what belongs to it."""
 
     systems: Annotated[Links, Field(alias="ComputerSystems")] = ()
+    system_count: Annotated[Count, Field(alias="ComputerSystems@odata.count")] = None
     contained_by: Annotated[Link | None, Field(alias="ContainedBy")] = None
+
+    @property
+    def has_several_systems(self) -> bool:
+        """Whether it is of several machines."""
+        return max(len(self.systems), self.system_count or 0) > 1
 
 
 @dataclass(frozen=True)
@@ -131,6 +153,20 @@ class Power:
 
     controls: Annotated[tuple[Control, ...], Field(alias="PowerControl", max_length=MOST_PARTS)] = ()
     supplies: Annotated[tuple[Supply, ...], Field(alias="PowerSupplies", max_length=MOST_PARTS)] = ()
+    control_count: Annotated[Count, Field(alias="PowerControl@odata.count")] = None
+    supply_count: Annotated[Count, Field(alias="PowerSupplies@odata.count")] = None
+    more_controls: Annotated[NextPage, Field(alias="PowerControl@odata.nextLink")] = ""
+    more_supplies: Annotated[NextPage, Field(alias="PowerSupplies@odata.nextLink")] = ""
+
+    @property
+    def has_all_controls(self) -> bool:
+        """Whether every member of PowerControl stands here."""
+        return not self.more_controls and (self.control_count or 0) <= len(self.controls)
+
+    @property
+    def has_all_supplies(self) -> bool:
+        """Whether every power supply stands here."""
+        return not self.more_supplies and (self.supply_count or 0) <= len(self.supplies)
 
 
 @dataclass(frozen=True)
@@ -138,13 +174,6 @@ class Subsystem:
     """PowerSubsystem."""
 
     supplies: Annotated[Link | None, Field(alias="PowerSupplies")] = None
-
-
-@dataclass(frozen=True)
-class Supplies:
-    """The power supplies of PowerSubsystem: a sum of some of them would be no machine's power."""
-
-    members: Annotated[Links, Field(alias="Members")]
 
 
 @dataclass(frozen=True)

@@ -87,10 +87,14 @@ class Shift:
 
 @dataclass(frozen=True)
 class Placement:
-    """How the times of a node's telemetry are put on the round's time line: its own, and what the controller read."""
+    """How the times of a node's telemetry are put on the round's time line: its own, and what the controller read.
+
+    is_of_several: whether other nodes' are put there too.
+    """
 
     own: Shift = field(default_factory=Shift)
     controllers: Shift = field(default_factory=Shift)
+    is_of_several: bool = False
 
 
 def placements(clocks: Sequence[NodeClock], nodes: int) -> list[Placement]:
@@ -99,7 +103,7 @@ def placements(clocks: Sequence[NodeClock], nodes: int) -> list[Placement]:
     first = read[0] if read else None
     of_controller = Shift(None, first)
     return [
-        Placement(Shift(clock, first) if rank and clock and first else Shift(), of_controller)
+        Placement(Shift(clock, first) if rank and clock and first else Shift(), of_controller, nodes > 1)
         for rank, clock in enumerate(read)
     ]
 

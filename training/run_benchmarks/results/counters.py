@@ -7,6 +7,7 @@ growth of much more, or none.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,11 +33,15 @@ MOST_LEAPS, MOST_OF_GROWTHS = 3, 0.05
 
 
 class Growth(NamedTuple):
-    """What it grew by in a window: energy in J over `covered_ms` of it. faults: where it is not to be believed."""
+    """What it grew by in a window: energy in J over `covered_ms` of it. faults: where it is not to be believed.
+
+    unsure_j: by so much it is off if the load changed just at the window's ends.
+    """
 
     joules: float
     covered_ms: float
     faults: str
+    unsure_j: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,7 @@ class Counter:
     """One device's counter. starts_ms, ends_ms, growths_mj: from update to update; NaN where that is not known.
 
     leaps, standstills: where it is no counter, each as from when to when (ms), and from which to which reading (mJ).
-    readings: how many there are. is_still: whether it showed one value all the time. error: the device's last word,
-    where nothing is known of it.
+    readings: how many there are. is_still: whether it showed one value all the time. error: the device's last word.
     """
 
     starts_ms: Floats
@@ -81,7 +85,46 @@ class Counter:
         faults = self._faults(leaps, standstills)
         if len(leaps) > max(MOST_LEAPS, MOST_OF_GROWTHS * is_known.sum()):
             return Growth(0.0, 0.0, faults)
-        return Growth(float(joules.sum()), float(inside[counts].sum()), faults)
+        cut = first + np.flatnonzero(counts & (inside < lengths))
+        unsure_j = sum(self._unsure_j(place, window) for place in cut.tolist())
+        return Growth(float(joules.sum()), float(inside[counts].sum()), faults, unsure_j)
+
+    def why_nothing(self, window: Window, otherwise: str) -> str:
+        """Why it tells nothing of the window; `otherwise` where no word of the device says it."""
+        if not np.isfinite(self.growths_mj).any():
+            return self.error or ("it stood still" if self.is_still else otherwise)
+        return (self.ends_ms[-1] <= window.start_ms and self.error) or otherwise
+
+    def _unsure_j(self, place: int, window: Window) -> float:
+        """By how much the part inside of a growth is off, as its neighbours on either side of the edge tell it.
+
+        Either power outside was that of the growth beyond, or power inside that of the next one, if that is whole: what
+        comes to less.
+        """
+        start_ms, end_ms = float(self.starts_ms[place]), float(self.ends_ms[place])
+        inside_ms = min(end_ms, window.end_ms) - max(start_ms, window.start_ms)
+        unsure_j = 0.0
+        for beyond, within, outside_ms in (
+            (place - 1, place + 1, window.start_ms - start_ms),
+            (place + 1, place - 1, end_ms - window.end_ms),
+        ):
+            parts = [(beyond, outside_ms)] + [(within, inside_ms)] * self._is_inside(within, window)
+            joules = [abs(self._watts(other) - self._watts(place)) * ms / 1000 for other, ms in parts]
+            if outside_ms > 0:
+                unsure_j += min((each for each in joules if not math.isnan(each)), default=0.0)
+        return unsure_j
+
+    def _is_inside(self, place: int, window: Window) -> bool:
+        is_there = 0 <= place < len(self.growths_mj)
+        return is_there and bool(
+            window.start_ms <= self.starts_ms[place] and self.ends_ms[place] <= window.end_ms
+        )
+
+    def _watts(self, place: int) -> float:
+        """The mean power of a growth; NaN where there is none, or it is not known."""
+        if not 0 <= place < len(self.growths_mj):
+            return math.nan
+        return float(self.growths_mj[place] / (self.ends_ms[place] - self.starts_ms[place]))
 
     @staticmethod
     def _faults(leaps: Floats, standstills: Floats) -> str:
@@ -109,8 +152,7 @@ def counter_of(series: Series, most_w: float) -> Counter:
     if not len(times):
         nothing, no_faults = np.empty(0), np.empty((0, 4))
         return Counter(nothing, nothing, nothing, no_faults, no_faults, error=series.error)
-    counter = _judged(times, readings, range_mj, most_w)
-    return counter if np.isfinite(counter.growths_mj).any() else replace(counter, error=series.error)
+    return replace(_judged(times, readings, range_mj, most_w), error=series.error)
 
 
 def _judged(times: Floats, readings: Floats, range_mj: float | None, most_w: float) -> Counter:

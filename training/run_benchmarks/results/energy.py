@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 class DeviceEnergy:
     """A device's energy in J over the covered part of some windows; `value` None has its reason.
 
-    doubt: why the value may be wrong, or nothing.
+    doubt: why the value may be wrong, or nothing. unsure_j: by so much it is if the load changed just at the windows'
+    ends.
     """
 
     value: float | None
@@ -43,6 +44,7 @@ class DeviceEnergy:
     method: str = ""
     reason: str = ""
     doubt: str = ""
+    unsure_j: float = 0.0
 
 
 def energy_over(telemetry: Telemetry, window: Window, source: str) -> Measurement:
@@ -92,8 +94,10 @@ def energy_and_power(
     joules = sum(value for _, value in measured)
     watts = sum(value / (each.covered_ms / 1000) for each, value in measured)
     text = f"{described(telemetry, source)}: {methods}"
-    energy = Measurement(joules, text, coverage, reasons, doubt)
-    return energy, replace(energy, value=watts)
+    unsure_j = sum(each.unsure_j for each, _ in measured)
+    unsure_w = sum(each.unsure_j / (each.covered_ms / 1000) for each, _ in measured)
+    energy = Measurement(joules, text, coverage, reasons, doubt, unsure_j)
+    return energy, replace(energy, value=watts, unsure=unsure_w)
 
 
 def counted_and_integrated(
@@ -122,6 +126,7 @@ def _together(parts: Sequence[DeviceEnergy]) -> DeviceEnergy:
         " and ".join(sorted({part.method for part, _ in measured})),
         "; ".join(dict.fromkeys(part.reason for part, _ in measured if part.reason)),
         "; ".join(dict.fromkeys(part.doubt for part, _ in measured if part.doubt)),
+        sum(part.unsure_j for part, _ in measured),
     )
 
 
@@ -134,7 +139,12 @@ def max_power(telemetry: Telemetry, window: Window, source: str) -> Measurement:
     hole = longest_ms(interval_ms(telemetry, source), window)
     read = spans(((time_ms, 0.0) for time_ms in sorted(sums)), window, hole)
     coverage = sum(span.inside_ms for span in read) / (window.seconds * 1000)
-    return Measurement(max(inside), f"{described(telemetry, source)}: largest sample of power", coverage)
+    # that of packages is by their counters, with what makes these doubtful
+    doubt = (
+        energy_over(telemetry, window, source).reason if _scope(telemetry, source) is Scope.PACKAGE else ""
+    )
+    text = f"{described(telemetry, source)}: largest sample of power"
+    return Measurement(max(inside), text, coverage, doubt, doubt)
 
 
 def power_sums(telemetry: Telemetry, source: str) -> dict[int, float]:
@@ -192,21 +202,24 @@ def _counted(counter: Counter, window: Window, hole_ms: float) -> DeviceEnergy:
     """Energy by the device's counter, in J; of one with faults what is left, and why that is not all."""
     growth = counter.over(window, hole_ms)
     if growth.covered_ms:
-        return DeviceEnergy(growth.joules, growth.covered_ms, COUNTER, growth.faults)
-    why = "it stood still" if counter.is_still else NOT_NEAR.format(ENERGY)
-    return DeviceEnergy(None, reason=growth.faults or counter.error or why)
+        return DeviceEnergy(
+            growth.joules, growth.covered_ms, COUNTER, growth.faults, unsure_j=growth.unsure_j
+        )
+    why = counter.why_nothing(window, NOT_NEAR.format(ENERGY))
+    return DeviceEnergy(None, reason=growth.faults or why)
 
 
 def _integral(series: Series, window: Window, hole_ms: float) -> DeviceEnergy:
     """Energy by the sampled power, integrated over the covered part of the window, in J."""
-    joules = covered = 0.0
+    joules = covered = unsure = 0.0
     near = series.between(window.start_ms, window.end_ms, hole_ms)
     for span in spans(near.points(POWER), window, hole_ms):
         joules += span.mean_inside * span.inside_ms / 1000
         covered += span.inside_ms
+        unsure += span.unsure * span.inside_ms / 1000
     if not covered:
         return DeviceEnergy(None, reason=series.error or NOT_NEAR.format(POWER))
-    return DeviceEnergy(joules, covered, INTEGRATED)
+    return DeviceEnergy(joules, covered, INTEGRATED, unsure_j=unsure)
 
 
 def _scope(telemetry: Telemetry, source: str) -> Scope:

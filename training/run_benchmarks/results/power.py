@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from run_benchmarks.results.clock_doubts import steps_of, with_doubts
 from run_benchmarks.results.clocks import Placement
 from run_benchmarks.results.energy import device_energies, energy_and_power, max_power
 from run_benchmarks.results.idle import idle_window
@@ -109,14 +110,33 @@ def node_power(name: str, telemetry: Telemetry, cut: Cut, placement: Placement) 
     info = telemetry.info(source) if source else None
     if source is None or info is None:
         return _why_none(telemetry)
-    measured = _measured(telemetry, source, cut)
     is_of_controller = source in telemetry.of_controller
+    windows = _windows(telemetry, source, cut, is_placed=is_of_controller or placement.is_of_several)
+    steps = steps_of(telemetry, source)
+    measured = with_doubts(_measured(telemetry, source, cut), windows, steps, cut.training)
     moved_s = (placement.controllers if is_of_controller else placement.own).moved_s
     is_set = abs(moved_s) > CLOCK_SLACK_S + CLOCK_SLACK * cut.training.seconds
     whose = "the controller's" if is_of_controller else "its"
     of_clock = f"{whose} clock moved by {moved_s:+.3g} s against rank 0's while the round went on"
     doubt = "; ".join(filter(None, (telemetry.doubt, of_clock * is_set)))
     return NodePower(name, source, info.scope, described(telemetry, source), measured, doubt)
+
+
+def _windows(
+    telemetry: Telemetry, source: str, cut: Cut, *, is_placed: bool
+) -> dict[str, list[Window] | None]:
+    """What each of MEASURED is of. is_placed: by two clocks, so that all is amiss but what is of one of them alone."""
+    idle = idle_window(telemetry, cut.ranks_start_ms, source)
+    before = [idle] if isinstance(idle, Window) else []
+    to_target = [replace(cut.training, end_ms=cut.target_ms)] if cut.target_ms is not None else []
+    of_training: dict[str, list[Window]] = {
+        "energy": [cut.training],
+        "avg_power": [cut.training],
+        "max_power": [cut.training],
+        "energy_above_idle": [*before, cut.training],
+        "energy_to_target": to_target,
+    }
+    return {IDLE: before, **{name: None if is_placed else each for name, each in of_training.items()}}
 
 
 def _measured(telemetry: Telemetry, source: str, cut: Cut) -> dict[str, Measurement]:
@@ -131,13 +151,10 @@ def _measured(telemetry: Telemetry, source: str, cut: Cut) -> dict[str, Measurem
     to_target = _nothing("no evaluation met the target")
     if cut.target_ms is not None and cut.target_ms > cut.training.start_ms:
         to_target = over(Window(cut.training.start_ms, cut.target_ms))[0]
-    largest = max_power(telemetry, cut.training, source)
-    if source in telemetry.with_scope(Scope.PACKAGE):  # it is by the counter, with what made that doubtful
-        largest = replace(largest, doubt=energy.reason)
     return {
         "energy": energy,
         "avg_power": power,
-        "max_power": largest,
+        "max_power": max_power(telemetry, cut.training, source),
         IDLE: idle,
         "energy_above_idle": _above_idle(energy, power, idle),
         "energy_to_target": to_target,
@@ -157,7 +174,10 @@ def _above_idle(energy: Measurement, power: Measurement, idle: Measurement) -> M
         return _nothing(f"no {IDLE}: only {100 * idle.coverage:.3g} % of its time was sampled")
     above = energy_above_idle(energy, power, idle.value)
     doubt = "; ".join(dict.fromkeys(filter(None, (energy.doubt, idle.doubt))))
-    return _nothing("avg_power is 0") if above is None else replace(energy, value=above, doubt=doubt)
+    if above is None or not power.value:
+        return _nothing("avg_power is 0")
+    unsure = energy.unsure + idle.unsure * energy.value / power.value
+    return replace(energy, value=above, doubt=doubt, unsure=unsure)
 
 
 def silent_accelerators(telemetry: Telemetry) -> str:
@@ -207,6 +227,7 @@ def _mean(name: str, nodes: Sequence[NodePower], doubt: str) -> Figure:
     caveats += [doubt] if doubt else []
     caveats += [f"{node.name}: {node.doubt}" for node in nodes if node.doubt][:1]
     caveats += [f"{node}: {each.doubt}" for node, each in measured.items() if each.doubt][:1]
+    caveats += [f"{node}: {text}" for node, each in measured.items() if (text := each.doubt_at_ends)][:1]
     scope = nodes[0].scope.value  # that of all of them
     return replace(figure, coverage=covered, caveat="; ".join(caveats), scope=scope)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from run_benchmarks.results.energy import (
     DeviceEnergy,
@@ -12,6 +12,7 @@ from run_benchmarks.results.energy import (
     device_energies,
     energy_and_power,
 )
+from run_benchmarks.results.idle import idle_window
 from run_benchmarks.results.telemetry_result import MOST_SOURCES, Reconciliation
 from utils.telemetry.power_sources import POWER_SCOPES, metered_series
 from utils.telemetry.records import Measurement, Telemetry, Window
@@ -25,6 +26,12 @@ WHOLE_AND_PARTS = (
     "meters of power supplies are within some percent; the whole has fans and losses besides",
 )
 TWO_METERS = (0.1, "each meter is within some 5 %, and they may average over other times")
+# A meter may average over a minute, so that a rise is seen in full behind the first one alone.
+RISES, RISE_W, SETTLED_MS = 0.1, 20.0, 60_000
+WHY_RISES = (
+    f"a tenth of the machine's power and {RISE_W:g} W, for a rise has the errors of two means; a meter that repeats "
+    "old readings does not rise, and one whose mean is of a long time may tell of earlier work in place of idle"
+)
 COUNTER_AND_POWER = (0.05, "vendors give +-5 % for a reading of power")
 NOT_COMPARED = f"not compared: less than {LEAST_S:g} s, or {LEAST_COVERAGE:.0%} of it, in which all were read"
 NOT_ALL_READ = "not all devices were read all of the time: the values are of what was read"
@@ -50,8 +57,10 @@ class _Claim:
         return tuple(dict.fromkeys((self.first, *self.second)))
 
 
-def reconciliations(node: int, telemetry: Telemetry, training: Window) -> Iterator[Reconciliation]:
-    """Every comparison that the node's sources allow."""
+def reconciliations(
+    node: int, telemetry: Telemetry, training: Window, ranks_start_ms: float | None = None
+) -> Iterator[Reconciliation]:
+    """Every comparison that the node's sources allow. ranks_start_ms: until when it is idle, None if nothing tells."""
     machines, accelerators, packages = (telemetry.with_scope(each)[:MOST_SOURCES] for each in POWER_SCOPES)
     parts = [*accelerators, *packages]
     for machine in machines:
@@ -60,6 +69,7 @@ def reconciliations(node: int, telemetry: Telemetry, training: Window) -> Iterat
             yield _with_parts(
                 _Claim(node, what, machine, parts, WHOLE_AND_PARTS, is_least=True), telemetry, training
             )
+            yield from _risen(node, machine, parts, (telemetry, training, ranks_start_ms))
     for first, second in itertools.pairwise(machines):
         claim = _Claim(node, f"{first} = {second}", first, [second], TWO_METERS)
         yield _over(claim, telemetry, _time(telemetry, training, claim, is_of_all=True))
@@ -81,6 +91,39 @@ def _with_parts(claim: _Claim, telemetry: Telemetry, training: Window) -> Reconc
         return together
     of_some = _of_those_read(claim, telemetry, of_any)
     return together if together.agrees and of_some.agrees is None else of_some
+
+
+def _risen(
+    node: int, machine: str, parts: Sequence[str], read: tuple[Telemetry, Window, float | None]
+) -> Iterator[Reconciliation]:
+    """A machine rises from idle by no less than those of its parts do that tell both, whatever else is in it."""
+    powers = {source: both for source in (machine, *parts) if (both := _idle_and_training(source, *read))}
+    compared = [part for part in parts if part in powers]
+    if machine not in powers or not compared:
+        return
+    rises = {source: training - idle for source, (idle, training) in powers.items()}
+    first, second = rises[machine], sum(rises[part] for part in compared)
+    if second <= 0:
+        return
+    allowed_w = RISES * powers[machine][1] + RISE_W
+    what = f"rise of {machine} from idle >= {' + '.join(compared)}"
+    tolerance = (allowed_w / max(first, second), WHY_RISES)
+    claim = _Claim(node, what, machine, compared, tolerance, is_least=True)
+    yield _verdict(claim, first, second, is_enough=True, is_of_all=len(compared) == len(parts))
+
+
+def _idle_and_training(
+    source: str, telemetry: Telemetry, training: Window, ranks_start_ms: float | None
+) -> tuple[float, float] | None:
+    """A source's mean power before the ranks, and in the training behind the time in which meters settle."""
+    idle = idle_window(telemetry, ranks_start_ms, source)
+    settled = replace(training, start_ms=training.start_ms + SETTLED_MS)
+    if isinstance(idle, str) or settled.seconds < LEAST_S:
+        return None
+    before, then = (_power(telemetry, time, source) for time in (idle, settled))
+    if before.value is None or then.value is None or min(before.coverage, then.coverage) < LEAST_COVERAGE:
+        return None
+    return before.value, then.value
 
 
 def _over(claim: _Claim, telemetry: Telemetry, time: Window | None) -> Reconciliation:

@@ -11,6 +11,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from run_benchmarks.plan.energy_factors import NO_FACTORS, EnergyFactors
+from run_benchmarks.results.clock_doubts import BY_THE_CLOCK, CLOCK_WAS_SET, steps_of, when_set
 from run_benchmarks.results.clocks import NodeClock, Placement, Shift, placements
 from run_benchmarks.results.device_figures import NAMES as OF_DEVICES
 from run_benchmarks.results.device_figures import device_figures
@@ -30,6 +31,7 @@ from run_benchmarks.results.power import (
 )
 from run_benchmarks.results.power import (
     NodePower,
+    clock_doubt,
     no_power,
     node_power,
     power_figures,
@@ -39,6 +41,7 @@ from run_benchmarks.results.power import (
     training_window,
 )
 from run_benchmarks.results.reconciliation import reconciliations, warning
+from run_benchmarks.results.stuck_meters import standing_still
 from run_benchmarks.results.telemetry_file import read_power
 from run_benchmarks.results.telemetry_result import (
     MOST_ALL_DEVICES,
@@ -148,14 +151,23 @@ def telemetry_outcome(
         more_nodes=len(nodes) - len(kept),
         reconciliation=tuple(each for node in kept for each in node.reconciliation)[:MOST_COMPARED],
     )
+    doubts = {name: node.doubts for name, node in nodes.items()}
     of_all = disturbances_of_all(tuple(summaries.values()), phases[0].rates if 0 in phases else ())
     disturbances = (*of_all, *(each for node in nodes.values() for each in node.disturbances))
     return TelemetryOutcome(
         figures,
-        [*notes, *_folded({name: node.doubts for name, node in nodes.items()})],
+        [*notes, *_of_clock(nodes, clock_doubt(window, events)), *_folded(doubts)],
         whole,
         disturbances[:MOST_DISTURBANCES],
     )
+
+
+def _of_clock(nodes: Mapping[str, _Node], doubt: str) -> Iterator[str]:
+    """What the events of rank 0 say against its clock, unless its telemetry says when that was set."""
+    first = next(iter(nodes), "")
+    is_sampled = any(node.telemetry.sources for node in nodes.values())
+    if doubt and is_sampled and not any(what == CLOCK_WAS_SET for what, _ in nodes[first].doubts):
+        yield f"{first}: {doubt}: {BY_THE_CLOCK}"
 
 
 def _of_few_devices(nodes: Sequence[_Node]) -> Sequence[_Node]:
@@ -213,7 +225,7 @@ def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
         return _Node(unread, NodeTelemetry(missing=(unread,)), doubt)
     readings.end(telemetry)
     summary = node_telemetry(telemetry, readings.training, cut)
-    compared = tuple(reconciliations(rank, telemetry, cut.training))
+    compared = tuple(reconciliations(rank, telemetry, cut.training, cut.ranks_start_ms))
     power = node_power(folder.name, telemetry, cut, placement)
     shared = [f"{folder.name}: {text}" for text in filter(None, [shared_power(telemetry)])]
     wrong = {each: (each.what, warning(each)) for each in compared if each.agrees is False}
@@ -222,7 +234,12 @@ def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
         power,
         summary,
         (*doubt, *shared),
-        (*wrong.values(), *_gaps(summary), *_left_out(telemetry)),
+        (
+            *wrong.values(),
+            *_clock(telemetry, of_power, cut, placement),
+            *_gaps(summary),
+            *_of_meters(telemetry, cut),
+        ),
         tuple(text for each, text in wrong.items() if of_power in each.sources),
         silent_accelerators(telemetry),
         compared,
@@ -252,6 +269,14 @@ def _readable(
     return of_meters, readings, unread, (unread,) if of_meters.sources else doubt
 
 
+def _clock(telemetry: Telemetry, source: str, cut: Cut, placement: Placement) -> Iterator[tuple[str, str]]:
+    """That a clock was set by which the node's times are told, where that matters; `source` is that of its power."""
+    time = None if placement.is_of_several else [Window(0, cut.training.end_ms)]
+    told = when_set(steps_of(telemetry, source), time, cut.training)
+    if told:
+        yield CLOCK_WAS_SET, f"{told}: {BY_THE_CLOCK}"
+
+
 def _gaps(node: NodeTelemetry) -> Iterator[tuple[str, str]]:
     """Each source of power that was silent for long while it trained, and since when."""
     for source, each in node.sources.items():
@@ -263,8 +288,9 @@ def _gaps(node: NodeTelemetry) -> Iterator[tuple[str, str]]:
             yield f"gap of {source}", f"{which} was not read for {first.seconds:.3g} s, {since}{more}"
 
 
-def _left_out(telemetry: Telemetry) -> Iterator[tuple[str, str]]:
-    return ((f"left out of {source}", f"{source}: {text}") for source, text in telemetry.left_out.items())
+def _of_meters(telemetry: Telemetry, cut: Cut) -> Iterator[tuple[str, str]]:
+    yield from standing_still(telemetry, cut.training)
+    yield from ((f"left out of {source}", f"{source}: {text}") for source, text in telemetry.left_out.items())
 
 
 def _nothing(reason: str) -> dict[str, Figure]:

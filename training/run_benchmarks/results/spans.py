@@ -52,6 +52,13 @@ class Span(NamedTuple):
         middle = ((self.start + self.end) / 2 - self.time_ms) / self.length_ms
         return self.first + (self.last - self.first) * middle
 
+    @property
+    def unsure(self) -> float:
+        """By so much `mean_inside` is off if the value changed just at an edge that cuts the span."""
+        inner = [self.last] * (self.time_ms < self.start)
+        inner += [self.first] * (self.end < self.time_ms + self.length_ms)
+        return max((abs(value - self.mean_inside) for value in inner), default=0.0)
+
 
 def spans(points: Iterator[Point], window: Window, hole_ms: float) -> Iterator[Span]:
     """The spans that lie in the window, holes left out."""

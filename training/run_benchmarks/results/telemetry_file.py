@@ -10,120 +10,37 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
-import msgspec
 from msgspec.structs import astuple
 
 from run_benchmarks.names import home_of, meter_file_of
 from run_benchmarks.results.clocks import Placement, Shift
 from run_benchmarks.results.left_out import without_implausible
+from run_benchmarks.results.telemetry_lines import (
+    LONGEST_ERROR,
+    MOST_DEVICES,
+    NOT_DECODED,
+    SourceLine,
+    TickLine,
+    decoded,
+    why_none,
+)
 from utils.errors import FlagPerfError
-from utils.numbers import LARGEST_MEASURED
+from utils.telemetry.clock_steps import ClockSteps
 from utils.telemetry.power_sources import WITH_POWER
 from utils.telemetry.records import Sample, Scope, SourceInfo, Telemetry, samples_of
 from utils.telemetry.series import ENERGY, ENERGY_RANGE, POWER, SeriesTable
-from utils.text_files import LONGEST_LINE, lines_of, one_line, shortened_to_words
+from utils.text_files import LONGEST_LINE, lines_of, shortened_to_words
 
-LONGEST_INTERVAL_S = 3600.0  # with a longer one, a source of which most is missing would count as read
-LATEST_MS = 2**53  # JSON's whole numbers are exact up to here
 # Of one node, a device's readings of a moment being one: 64 chips that are sampled ten times a second for ten hours.
 MOST_SAMPLES = 25_000_000
 MOST_LINES = 5_000_000
 MOST_SOURCES = 1_000
-MOST_DEVICES = 4_096  # of all its sources: each is reckoned with by itself
 MOST_NAMES = (
     2**16
 )  # of devices, in all the lists of them that ticks have: one that comes or goes makes a further list
-MOST_QUANTITIES = 256  # of a line: later versions may have more than this one
 MOST_TEXT = 2**27  # characters of the samples' names and errors
-LONGEST_TEXT = 4_000  # characters of a name or a note
-LONGEST_ERROR = 200  # characters that are kept of what a device answered, and of what is wrong with a line
-
-Time = Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
-Number = Annotated[float, msgspec.Meta(ge=-LARGEST_MEASURED, le=LARGEST_MEASURED)]
-Interval = Annotated[float, msgspec.Meta(ge=0, le=LONGEST_INTERVAL_S)]
-Text = Annotated[str, msgspec.Meta(max_length=LONGEST_TEXT)]
-Name = Annotated[str, msgspec.Meta(max_length=100)]
-Column = Annotated[list[Number | None], msgspec.Meta(max_length=MOST_DEVICES)]
-Texts = Annotated[list[Text | None], msgspec.Meta(max_length=MOST_DEVICES)]
-
-
-class TickLine(msgspec.Struct, tag="tick", tag_field="kind", forbid_unknown_fields=True, gc=False):
-    """A `Tick` as it stands in a line; JSON has no NaN and no infinity."""
-
-    time_ms: Time
-    source: Text
-    devices: Annotated[list[Text], msgspec.Meta(min_length=1, max_length=MOST_DEVICES)]
-    readings: Annotated[dict[Name, Column], msgspec.Meta(max_length=MOST_QUANTITIES)]
-    power_on: Texts | None = None
-    throttle: Texts | None = None
-    error: Annotated[list[Text], msgspec.Meta(max_length=MOST_DEVICES)] | None = None
-    monotonic_ms: Time | None = None
-
-    def __post_init__(self) -> None:
-        """Each column has a value a device, and no device stands there twice."""
-        lists = (*self.readings.values(), self.power_on, self.throttle, self.error)
-        if any(values is not None and len(values) != len(self.devices) for values in lists):
-            raise ValueError(f"a column has not as many values as there are devices ({len(self.devices)})")
-        if len(set(self.devices)) < len(self.devices):
-            raise ValueError("a device stands there twice")
-
-
-class SampleLine(msgspec.Struct, tag="sample", tag_field="kind", forbid_unknown_fields=True, gc=False):
-    """A device's reading, as versions before 2026-12 wrote it: a line each."""
-
-    time_ms: Time
-    source: Text
-    device: Text = ""
-    utilisation: Number | None = None
-    power_w: Number | None = None
-    energy_mj: Number | None = None
-    energy_range_mj: Number | None = None
-    memory_used_mib: Number | None = None
-    memory_total_mib: Number | None = None
-    temperature_c: Number | None = None
-    power_on: Text | None = None
-    error: Text = ""
-
-    def tick(self) -> TickLine:
-        """The same as a tick of one device."""
-        readings = {name: [value] for name in OLD_READINGS if (value := getattr(self, name)) is not None}
-        return TickLine(
-            self.time_ms,
-            self.source,
-            [self.device],
-            readings,
-            power_on=None if self.power_on is None else [self.power_on],
-            error=[self.error] if self.error else None,
-        )
-
-
-class SourceLine(msgspec.Struct, tag="source", tag_field="kind", forbid_unknown_fields=True):
-    """A `SourceInfo` as it stands in a line, its fields in the same order."""
-
-    time_ms: Time
-    source: Text
-    scope: Scope
-    interval_s: Interval
-    note: Text = ""
-    reason: Text = ""
-
-
-OLD_READINGS = (
-    "utilisation",
-    "power_w",
-    "energy_mj",
-    "energy_range_mj",
-    "memory_used_mib",
-    "memory_total_mib",
-    "temperature_c",
-)
-_DECODER: msgspec.json.Decoder[TickLine | SampleLine | SourceLine] = msgspec.json.Decoder(
-    TickLine | SampleLine | SourceLine
-)
 AS_WRITTEN = Placement()
-_NOT_DECODED = (msgspec.DecodeError, RecursionError)
 
 
 def read_telemetry(path: Path) -> Telemetry:
@@ -193,6 +110,7 @@ class TelemetryReader:
         self._devices: set[tuple[str, str]] = set()
         self._lists: set[tuple[str, tuple[str, ...]]] = set()  # of devices, with their source
         self._names = 0  # in these lists
+        self._clocks = ClockSteps(), ClockSteps(of_controller=True)
 
     def ticks(self) -> Iterator[TickLine]:
         """The ticks of sources with these scopes, in the order written; a file of any size must not fill the memory.
@@ -202,15 +120,15 @@ class TelemetryReader:
         """
         of_meters = meter_file_of(self.path.parent)
         if of_meters.is_file():
-            yield from self._ticks(of_meters, self._placement.controllers)
+            yield from self._ticks(of_meters, self._placement.controllers, self._clocks[1])
             self._meters = set(self.sources)
             self._of_meters = self.lines, self.wrong
         if self._only_meters:
             return
         if self.path.exists() or not self._meters:
-            yield from self._ticks(self.path, self._placement.own)
+            yield from self._ticks(self.path, self._placement.own, self._clocks[0])
 
-    def _ticks(self, path: Path, shift: Shift) -> Iterator[TickLine]:
+    def _ticks(self, path: Path, shift: Shift, clock: ClockSteps) -> Iterator[TickLine]:
         for line in lines_of(path, home_of(path)):
             self.lines += 1
             if self.lines > MOST_LINES or self._count >= MOST_SAMPLES or self._held >= MOST_TEXT:
@@ -223,17 +141,20 @@ class TelemetryReader:
             if line[-1] != "\n" and len(line) < LONGEST_LINE:
                 return  # a host that lost power may leave half a line, or zero bytes that were never written
             try:
-                record = _decoded(line)
-            except _NOT_DECODED as error:
-                self._note(_problem(error), path)
+                record = decoded(line)
+            except NOT_DECODED as error:
+                self._note(why_none(error), path)
                 continue
             if record.source in self._meters:
                 self._note(f"{record.source} is a source that the controller reads", path)
                 continue
             if isinstance(record, SourceLine):
                 self._take(record, path)
+                if record.reason:
+                    clock.begin(record.source)
             elif record.source not in self._others and self._is_of_few(record, path):
-                record.time_ms = shift(record.time_ms)
+                time_ms, record.time_ms = record.time_ms, shift(record.time_ms)
+                clock.take(record.source, time_ms, record.time_ms, record.monotonic_ms)
                 self._count += len(record.devices)
                 if record.error:
                     record.error = [shortened_to_words(error, LONGEST_ERROR) for error in record.error]
@@ -246,9 +167,9 @@ class TelemetryReader:
         """What the file holds, with such of its samples as were kept."""
         held = (str(self.path), tuple(self.sources.values()), samples)
         whole = Telemetry(*held, self.lines, self.wrong, self.first_wrong, None, frozenset(self._meters))
-        return replace(
-            whole, node_lines=self.lines - self._of_meters[0], node_wrong=self.wrong - self._of_meters[1]
-        )
+        lines, wrong = self._of_meters
+        steps = tuple(step for clock in self._clocks for step in clock.found())
+        return replace(whole, node_lines=self.lines - lines, node_wrong=self.wrong - wrong, clock_steps=steps)
 
     def _take(self, line: SourceLine, path: Path) -> None:
         if line.source not in self.sources and len(self.sources) >= MOST_SOURCES:
@@ -283,16 +204,7 @@ def record_of(line: str, where: str) -> TickLine | SourceInfo:
         FlagPerfError: it is none; names `where`.
     """
     try:
-        record = _decoded(line)
-    except _NOT_DECODED as error:
-        raise FlagPerfError(_problem(error), where=where) from error
+        record = decoded(line)
+    except NOT_DECODED as error:
+        raise FlagPerfError(why_none(error), where=where) from error
     return SourceInfo(*astuple(record)) if isinstance(record, SourceLine) else record
-
-
-def _decoded(line: str) -> TickLine | SourceLine:
-    record = _DECODER.decode(line)
-    return record.tick() if isinstance(record, SampleLine) else record
-
-
-def _problem(error: Exception) -> str:
-    return f"not a telemetry record: {shortened_to_words(one_line(str(error)), LONGEST_ERROR)}"

@@ -124,7 +124,7 @@ class NodeTelemetry:
 
 @dataclass(frozen=True, kw_only=True)
 class Reconciliation:
-    """Two readings of the same power on a node, W over a window in which both were read.
+    """Two readings of the same power on a node, W over a window in which both were read, or how far both have risen.
 
     agrees: whether they do, within `tolerance` (a part of the larger one); None where nobody can tell, and
     `reason` says why, as it does for the tolerance. sources: whose figures are doubtful where they do not.

@@ -38,6 +38,16 @@ MAKE_FOLDERS = (
     '[ -z "$3" ] || ! [ -d "./$1" ] || { own "${1%/*}"; part=${1##*/}; enter; exit; }; '
     f"{MAKE_OPEN_FOLDER}"
 )
+# $0: CHECKPOINT_PATH; then folders below it that are mounted later: what is there must be the ssh user's own already.
+SEE_FOLDERS = (
+    f'{OWN_FOLDERS}cd -P -- "$0" || exit; see() {{ at=$(env pwd -P); rest=$1/; while [ "$rest" ]; do '
+    'part=${rest%%/*}; rest=${rest#*/}; [ -e "./$part" ] || [ -L "./$part" ] || return 0; enter; done; }; '
+    'for folder do (see "$folder") || exit; done'
+)
+OWN_REMEDY = (
+    "let the ssh user write there; a run's folder is that user's own: move away what somebody else has made in its "
+    "place, or name another folder"
+)
 
 
 async def checkpoints(plan: Plan, runtime: Runtime, use: HostUse) -> str | None:
@@ -95,8 +105,7 @@ async def make_checkpoint_folders(transport: Transport, plan: Plan, run: RunId, 
         raise FlagPerfError(
             f"CHECKPOINT_PATH = {path}: the round's folder was not made: {made.last_lines(1)}",
             where=transport.host,
-            remedy="let the ssh user write there; a run's folder is that user's own: move away what somebody else has "
-            "made in its place, or name another folder",
+            remedy=OWN_REMEDY,
         )
 
 
@@ -128,6 +137,7 @@ async def _make(use: HostUse, path: str) -> str:
 
 async def _check_earlier(plan: Plan, transport: Transport, cases: list[CasePlan]) -> str:
     folder = f"{plan.run.checkpoint_path}/{plan.continue_from}"
+    await _see_own(plan, transport, cases)
     of_cases = dict.fromkeys(str(path.parent) for case in cases for path in _folders(plan, case, (1,)))
     having = {file.parent for file in await _listed(transport, LIST_NEWEST, *of_cases)}
     lost = [case for case in cases if not _left(plan, case, having)]
@@ -143,6 +153,16 @@ async def _check_earlier(plan: Plan, transport: Transport, cases: list[CasePlan]
         message = f"{folder} has no checkpoint of {', '.join(anew)}: begun anew"
         raise DoubtError(message, remedy=f"nothing, or name the run that has one with {OPTION}")
     return f"goes on from {folder} in {counted(len(wanted), 'round')}"
+
+
+async def _see_own(plan: Plan, transport: Transport, cases: list[CasePlan]) -> None:
+    """See that nobody else has made what the rounds are to go on from: before a round is launched, and fails by it."""
+    path = plan.run.checkpoint_path
+    wanted = [folder for case in cases for folder in _folders(plan, case, plan.rounds(case))]
+    words = [str(folder.relative_to(path)) for folder in wanted]
+    seen = await transport.run(["sh", "-c", SEE_FOLDERS, path, *words], timeout=QUICK_S)
+    if not seen.ok:
+        raise FlagPerfError(f"CHECKPOINT_PATH = {path}: {seen.last_lines(1)}", remedy=OWN_REMEDY)
 
 
 async def _listed(transport: Transport, script: str, *folders: str) -> list[PurePosixPath]:

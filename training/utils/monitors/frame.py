@@ -139,8 +139,11 @@ class Sampler:
 
     def _write(self, now: int, monotonic_ms: int, samples: Sequence[Sample]) -> None:
         if samples:
-            self._telemetry.write(ticks_of(samples, monotonic_ms))
-            self._add_to_log(lambda: self.source.log_entry(now, samples))
+            read_ms = samples[0].time_ms  # a source may know better than the tick when it was read
+            elapsed_ms = int(time.monotonic() * 1000) - monotonic_ms
+            later_ms = min(max(0, read_ms - now), elapsed_ms)  # the wall clock may have been set
+            self._telemetry.write(ticks_of(samples, monotonic_ms + later_ms))
+            self._add_to_log(lambda: self.source.log_entry(read_ms, samples))
 
     def _report(self, reason: str) -> None:
         """Say once that a failure began, changed or ended: a line a second would bury the log."""

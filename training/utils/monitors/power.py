@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from utils.errors import FlagPerfError
 from utils.monitors.files import kernel_text
@@ -15,7 +17,13 @@ from utils.telemetry.records import Sample, Scope
 
 MICRO = 1e-6
 UJ_PER_MJ = 1000
+NS_PER_MS = 1_000_000
 DIGITS = 1
+# Power is a counter's growth divided by time. A busy host may take the processor away between two files: what was not
+# read so quickly is read again, and what never was is no reading.
+QUICK_MS, LONGEST_MS, TRIES = 1, 10, 3
+# So much of the time between two readings may be unknown at most, and with it so much of the power; times are whole ms.
+MOST_UNKNOWN, ROUNDING_MS = 0.02, 1
 
 
 class MachinePower(Source):
@@ -57,6 +65,19 @@ class _Zone:
     range_mj: float | None
 
 
+class _Reading(NamedTuple):
+    """All counters, in mJ, at one moment: the middle of the time, in ms, that it took to read them."""
+
+    time_ms: int
+    took_ms: float
+    energies: Sequence[float]
+
+    def is_too_near(self, before: _Reading) -> bool:
+        """Whether of the time between them too much is unknown. A clock that was set back meanwhile is none of it."""
+        unknown_ms = (self.took_ms + before.took_ms) / 2 + ROUNDING_MS
+        return 0 <= self.time_ms - before.time_ms < unknown_ms / MOST_UNKNOWN
+
+
 class RaplPower(Source):
     """Energy and power of the processor packages and, where it is counted apart, their DRAM: Intel's, and AMD's.
 
@@ -73,6 +94,7 @@ class RaplPower(Source):
     def __init__(self, sys: Path = Path("/sys")) -> None:
         self._root, self._hwmon = sys / "class" / "powercap", sys / "class" / "hwmon"
         self._last: dict[str, tuple[int, float]] = {}
+        self._reading: _Reading | None = None
 
     def open(self) -> None:
         try:
@@ -88,7 +110,36 @@ class RaplPower(Source):
             )
 
     def sample(self, time_ms: int) -> Sequence[Sample]:
-        return [self._sample(zone, time_ms) for zone in self._zones]
+        """One sample a package and DRAM, all stamped with the middle of their reading.
+
+        None so soon after the last ones (as after a late tick) that nobody could tell the power between them.
+
+        Raises:
+            FlagPerfError: when the counters were as they were read is not known.
+        """
+        reading = self._quickest()
+        if self._reading and reading.is_too_near(self._reading):
+            return []
+        self._reading = reading
+        zones = zip(self._zones, reading.energies, strict=True)
+        return [self._sample(zone, reading.time_ms, energy_mj) for zone, energy_mj in zones]
+
+    def _quickest(self) -> _Reading:
+        tries = []
+        for _ in range(TRIES):
+            tries.append(self._read())
+            if tries[-1].took_ms <= QUICK_MS:
+                break
+        quickest = min(tries, key=lambda each: each.took_ms)
+        if quickest.took_ms > LONGEST_MS:
+            raise FlagPerfError(f"to read its counters took more than {LONGEST_MS} ms, {TRIES} times")
+        return quickest
+
+    def _read(self) -> _Reading:
+        begin_ns = time.time_ns()
+        energies = [int(_read(zone.counter)) / UJ_PER_MJ for zone in self._zones]
+        took_ns = time.time_ns() - begin_ns
+        return _Reading((begin_ns + took_ns // 2) // NS_PER_MS, abs(took_ns) / NS_PER_MS, energies)
 
     def log_entry(self, time_ms: int, samples: Sequence[Sample]) -> str:
         watts = [sample.power_w for sample in samples if sample.power_w is not None]
@@ -96,8 +147,7 @@ class RaplPower(Source):
             return ""
         return value_log(time_ms, sum(watts), DIGITS)
 
-    def _sample(self, zone: _Zone, time_ms: int) -> Sample:
-        energy_mj = int(_read(zone.counter)) / UJ_PER_MJ
+    def _sample(self, zone: _Zone, time_ms: int, energy_mj: float) -> Sample:
         watts, error = self._power(zone, (time_ms, energy_mj))
         return Sample(
             time_ms,

@@ -38,7 +38,7 @@ class Source(ABC):
 
     @abstractmethod
     def sample(self, time_ms: int) -> Sequence[Sample]:
-        """One sample a device, stamped `time_ms`; none where there is nothing to say yet.
+        """One sample a device, all stamped `time_ms`, or when they were read; none where there is nothing to say yet.
 
         Raises:
             SourceUnavailableError: it has turned out that there is nothing to sample.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -13,7 +14,12 @@ from utils.telemetry.quantities import BY_NAME
 from utils.telemetry.series import Series, SeriesTable
 
 if TYPE_CHECKING:
+    from utils.telemetry.clock_steps import ClockStep
     from utils.telemetry.series import AnyTick
+
+
+# By so much of itself a measured value may be off without a word.
+SURE = 0.02
 
 
 class Scope(str, Enum):
@@ -158,6 +164,7 @@ class Telemetry:
     columns: the readings by source and device; where they are held so, there are no `samples`.
     of_controller: the sources that the controller has read itself. node_lines, node_wrong: of the node's own file.
     left_out: source -> which of its readings of power cannot be. without_power: source -> why none of them is left.
+    clock_steps: where the clocks by which it is stamped were set.
     """
 
     path: str
@@ -172,6 +179,7 @@ class Telemetry:
     node_wrong: int = field(default=0, compare=False)
     left_out: Mapping[str, str] = field(default_factory=dict, compare=False)
     without_power: Mapping[str, str] = field(default_factory=dict, compare=False)
+    clock_steps: tuple[ClockStep, ...] = field(default=(), compare=False)
 
     @property
     def doubt(self) -> str:
@@ -236,7 +244,8 @@ class Measurement:
 
     A value speaks of the covered part; nothing is extrapolated. Where `value` is None, `reason` says
     why; beside a value it names what the reader should know (a counter that was not to be trusted). doubt: why the
-    value may be wrong, or nothing.
+    value may be wrong, or nothing. unsure: by so much it is if the load changed just at the window's ends, which lie
+    between two readings.
     """
 
     value: float | None
@@ -244,3 +253,13 @@ class Measurement:
     coverage: float
     reason: str = ""
     doubt: str = ""
+    unsure: float = 0.0
+
+    @property
+    def doubt_at_ends(self) -> str:
+        """That it is not sure, where that is more than a small part of it; or nothing."""
+        if self.value is None or self.unsure <= SURE * abs(self.value):
+            return ""
+        part = 100 * self.unsure / abs(self.value) if self.value else math.inf
+        much = f"some {part:.2g} %" if part < 100 else "as much as it is"
+        return f"the load changed between the readings around an end of its window: it may be off by {much}"
