@@ -4,6 +4,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
     "tests.browser",
@@ -16,6 +17,12 @@ pytest_plugins = [
     "tests.warm_python",
     "tests.side_by_side",  # which imports one of the others: what pytest loads before may be rewritten by it
 ]
+
+# No timing decides a test: how slow a machine is says nothing of what is tested.
+settings.register_profile(
+    "untimed", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:

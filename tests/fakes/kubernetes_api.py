@@ -32,6 +32,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 Object = dict[str, Any]
 VERSION = "1.33"  # whose published schemas what is made is held against
+OK, REASONS = 200, {401: "Unauthorized", 403: "Forbidden", 500: "InternalError"}
 STDIN, STDOUT, STDERR, STATUS, CLOSE = 0, 1, 2, 3, 255
 INDEX = "batch.kubernetes.io/job-completion-index"
 KINDS: dict[str, dict[str, str]] = {
@@ -61,6 +62,7 @@ class Kubelet(Protocol):
 class KubernetesApi:
     """The cluster. `objects`: (kind in the plural, name) -> the object; `requests`: method and path of each request.
 
+    errors: (method, kind in the plural) -> the codes of the next answers, which are errors; the last stays for ever.
     silent: nodes that confirm no end of a pod, which stays with its job, being deleted; no further pod comes there.
     """
 
@@ -70,6 +72,7 @@ class KubernetesApi:
         self.requests: list[tuple[str, str]] = []
         self.applied: list[Object] = []
         self.commands: list[str] = []
+        self.errors: dict[tuple[str, str], list[int]] = {}
         self.silent: set[str] = set()
         self.forbidden_pods = ""  # why the Job controller may make none
         self.sockets: set[WebSocket] = set()
@@ -145,6 +148,8 @@ class KubernetesApi:
     async def _all(self, request: Request) -> JSONResponse:
         plural = request.path_params["plural"]
         self.requests.append((request.method, request.url.path))
+        if error := self._error(request.method, plural):
+            return error
         if request.method == "POST":
             made = await request.json()
             try:
@@ -171,6 +176,8 @@ class KubernetesApi:
     async def _one(self, request: Request) -> JSONResponse:
         plural, name = request.path_params["plural"], request.path_params["name"]
         self.requests.append((request.method, request.url.path))
+        if error := self._error(request.method, plural):
+            return error
         there = self.objects.get((plural, name))
         if there is None:
             message = f'{plural} "{name}" not found'
@@ -188,6 +195,14 @@ class KubernetesApi:
             await run_in_threadpool(self.delete, plural, name)
             return JSONResponse({"kind": "Status", "apiVersion": "v1", "status": "Success"})
         return JSONResponse(there)
+
+    def _error(self, method: str, plural: str) -> JSONResponse | None:
+        codes = self.errors.get((method, plural), [])
+        code = (codes.pop(0) if len(codes) > 1 else codes[0]) if codes else OK
+        if code == OK:
+            return None
+        status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": REASONS[code]}
+        return JSONResponse({**status, "message": "of no use just now", "code": code}, code)
 
     def delete(self, plural: str, name: str) -> None:
         """Delete an object and the pods that belong to it; what a silent node keeps is only marked."""

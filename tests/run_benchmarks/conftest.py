@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +22,20 @@ def log_put_back() -> Iterator[None]:
     yield
     log_warnings()
     host_log.flush()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """The folder of results, which has 2 MB."""
+    result = tmp_path / "result"
+    result.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", result], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("only root may mount a small disk")
+    try:
+        yield result
+    finally:
+        subprocess.run(["umount", "--lazy", result], check=True)
 
 
 class LogLines:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,20 +39,6 @@ case "$*" in *process_unit.py*start*flagperf.role=task*)
 esac
 exec {python} "$@"
 """
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder that has 2 MB."""
-    result = tmp_path / "result"
-    result.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", result], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("only root may mount a small disk")
-    try:
-        yield result
-    finally:
-        subprocess.run(["umount", "--lazy", result], check=True)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,16 +17,19 @@ from run_benchmarks import round as one_round
 from run_benchmarks import session
 from run_benchmarks.health import unhealthy
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host
-from run_benchmarks.hosts.granted import GrantedJob
+from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob
+from run_benchmarks.leaving import leave_once_more
+from run_benchmarks.names import nodes_of
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.reading import parsed
 from run_benchmarks.results.folder import RoundKey
-from run_benchmarks.results.round_result import Observation
+from run_benchmarks.results.round_result import Observation, RoundResult
 from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round import Round
 from run_benchmarks.stages.checks import Check, Status
 from run_benchmarks.transports.base import Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
+from run_benchmarks.transports.out_of_reach import OutOfReach
 from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.builders import observed
 from tests.run_benchmarks.one_round import RUN, make_session, result_file, run_round
@@ -35,6 +39,7 @@ from utils.records import FailureClass, Stage, Verdict
 class Granted:
     """A scheduler that names its nodes when it grants them; their peers reach them by another address."""
 
+    keeps = True
     standing = ()
 
     def __init__(self, *names: str) -> None:
@@ -180,6 +185,54 @@ def test_hosts_that_are_refused_are_a_result_of_the_round(tmp_path: Path) -> Non
     assert (failure.message, failure.remedy) == ("more nodes than the partition has", "set nnodes to 1")
     assert result.hosts == ()
     assert json.loads(result_file(tmp_path).read_text()) == result.as_dict()
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_of_hosts_that_were_taken_away_before_the_round_is_taken_up_those_in_reach_give_their_logs(
+    keeps: bool, tmp_path: Path
+) -> None:
+    end = AllocationEnd(Verdict.UNREACHABLE, FailureClass.NODE_FAILED, "gpu3 failed", "", "")
+
+    gone = OutOfReach("gpu3", keeps=False)
+
+    class OneIsGone(Granted):
+        @asynccontextmanager
+        async def acquire(
+            self, case: CasePlan, earlier: GrantedJob | None = None
+        ) -> AsyncIterator[Allocation]:
+            if keeps:
+                raise AllocationError.by(end)
+            hosts = (Host("gpu7", "10.0.0.0", self.open("gpu7")), Host("gpu3", "10.0.0.1", gone))
+            yield Allocation(hosts, end=end)
+
+        @asynccontextmanager
+        async def revisit(self, names: Sequence[str]) -> AsyncIterator[Sequence[Host]]:
+            yield [Host(name, name, self.open(name)) for name in names if name == "gpu7"]
+
+    hosts = OneIsGone()
+    hosts.keeps = keeps
+    made = make_session(tmp_path, FakeRuntime(), allocator=hosts)
+    case, names = replace(made.plan.cases[0], hosts=()), ("gpu7", "gpu3")
+    for node in nodes_of(replace(case, hosts=names), 1):
+        folder = Path(made.paths.node(node))
+        folder.mkdir(parents=True)
+        (folder / f"rank{node.rank}.out.log").write_text("a line\n")
+    seen = Observation(case=case.settings.name, round=1, hosts=names, started=RUN.started, time_s=1.0)
+    begun = RoundSoFar(RoundKey(case.settings.name, 1), "train", seen, time.time(), Stage.TRAIN)
+
+    async def scenario() -> RoundResult:
+        result = await one_round.Round(made, case, 1, begun).run()
+        result_notes.extend([*result.notes, *await leave_once_more(made)])
+        return result
+
+    result_notes: list[str] = []
+    result = asyncio.run(asyncio.wait_for(scenario(), 60))
+    assert result.failure and result.failure.failure_class is FailureClass.NODE_FAILED
+    assert result.hosts == names
+    assert result_file(tmp_path).with_name("gpu7_noderank0").joinpath("rank0.out.log").is_file()
+    (missing,) = (note for note in result_notes if "were not collected" in note)
+    assert missing.startswith("gpu3: ") and ("they still lie on gpu3" in missing) is keeps
+    assert any("may be left on gpu3" in note for note in result_notes) is keeps
 
 
 def test_hosts_that_cannot_be_given_back_do_not_cost_the_result(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from run_benchmarks.display.terminal import open_display
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.host_log import flush
 from run_benchmarks.hosts import check_hosts
+from run_benchmarks.hosts.base import NotTakenUpError
 from run_benchmarks.metrics.export import exported
 from run_benchmarks.names import RUN_LOG, RunId
 from run_benchmarks.output import NotPrintedError, output_width, put
@@ -25,6 +26,7 @@ from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.plan_notes import notes_of
 from run_benchmarks.program import discard_output, signals_kept
+from run_benchmarks.results.controller import NOT_TAKEN_UP
 from run_benchmarks.results.round_result import write_json
 from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import results_text
@@ -106,6 +108,9 @@ def _run(
             try:
                 work = run_plan(plan, run, folder, display, signals, so_far, stopped_by)
                 summary = _to_its_end(work)
+            except NotTakenUpError:  # its hosts, and what runs there, were left as they are
+                _let_go(so_far)
+                raise
             except FlagPerfError as error:  # to the caller it would mean that nothing was launched
                 LOGGER.bind(detail=traceback_text(error)).error(f"the run broke off: {sentence_of(error)}")
                 return ExitCode.NOT_CONVERGED
@@ -116,6 +121,13 @@ def _run(
             _report(summary, folder, plan.secrets.hide)
         assert summary.exit_code is not None  # noqa: S101 - it has ended
         return summary.exit_code
+
+
+def _let_go(so_far: Resumption | None) -> None:
+    """Say in the journal that nobody has watched the run since its last controller's last sign, and let go of it."""
+    if so_far:
+        so_far.journal.write(NOT_TAKEN_UP, last_sign=so_far.controller.last_sign)
+        so_far.journal.close()
 
 
 def _to_its_end(work: Coroutine[Any, Any, Run]) -> Run:

@@ -6,10 +6,18 @@ import ctypes
 import errno
 import os
 
+from utils.errors import FlagPerfError
+
 FULL = "the controller's disk is full"
 REMEDY = (
     "free space there; if the run has ended by then, `run.py resume` brings home what is still on the hosts"
 )
+
+
+class NoRoomError(FlagPerfError):
+    """What comes from a host has no room on the controller's disk."""
+
+
 _KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE of linux/falloc.h
 _ALLOCATE = getattr(ctypes.CDLL(None), "fallocate", None)  # Python's own makes the file longer
 if _ALLOCATE:
@@ -19,6 +27,11 @@ if _ALLOCATE:
 def is_full(error: BaseException) -> bool:
     """Whether a disk had no room."""
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def unwritable(error: OSError) -> FlagPerfError:
+    """That what comes from a host cannot be written here."""
+    return (NoRoomError if is_full(error) else FlagPerfError)(f"it cannot be written here: {error}")
 
 
 def unwritten_file(error: BaseException) -> str:

@@ -58,6 +58,8 @@ def removal_script(session: Session) -> str:
 
 async def leave_once_more(session: Session) -> list[str]:
     """Leave those hosts that were taken away before that could be done; a note of those where it cannot be yet."""
+    if not session.allocator.keeps:
+        return []
     gone = sorted(session.unclean - {host.name for host in session.allocator.standing})
     async with session.allocator.revisit(gone) as hosts:
         await leave(session, hosts)

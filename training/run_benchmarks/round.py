@@ -16,7 +16,7 @@ from run_benchmarks.attempts import attempts_in, bring_late_logs, is_another_att
 from run_benchmarks.failures import StageFailed, TakenAway, failure_on, interrupted
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.health import report_health, unhealthy
-from run_benchmarks.hosts.base import Host, NotGivenBackError
+from run_benchmarks.hosts.base import Host, NotGivenBackError, NotTakenUpError
 from run_benchmarks.hosts.granted import Tenure
 from run_benchmarks.judging import judge_round
 from run_benchmarks.leaving import forget_attempt, leave, removal_script
@@ -32,19 +32,19 @@ from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_hosts import granted, revisited, unless_taken_away
 from run_benchmarks.round_image import provide_image
 from run_benchmarks.round_meters import start_meters
-from run_benchmarks.round_state import RoundState, has_record, write_observation
+from run_benchmarks.round_state import RoundState, has_record
+from run_benchmarks.round_tree import bring_to_hosts
 from run_benchmarks.round_units import RoundUnits
 from run_benchmarks.round_watch import ended_unwatched, watch_round
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
 from run_benchmarks.stages.checkpoints import make_checkpoint_folders
-from run_benchmarks.stages.deploy import bring_tree, deploy_tree
+from run_benchmarks.stages.deploy import deploy_tree
 from run_benchmarks.stages.fan_out import errors_of, on_all, values_of
-from run_benchmarks.stages.file_systems import shared_file_systems
-from run_benchmarks.stages.passing import Site
 from run_benchmarks.stages.preflight import preflight
 from run_benchmarks.stages.run_folder import make_node_folder
 from run_benchmarks.stages.watch_first import out_of_reach
+from run_benchmarks.stranded import saved, stranded
 from run_benchmarks.transports.backoff import TRANSFER_PAUSES_S, is_passing, with_backoff
 from run_benchmarks.transports.base import Transport, checked
 from run_benchmarks.unforeseen import log_traceback
@@ -53,7 +53,7 @@ from utils.records import Stage
 T = TypeVar("T")
 
 # An allocator that cannot give hosts back must not hold up the rounds that come after.
-GIVE_BACK_TIMEOUT_S = 60.0
+GIVE_BACK_TIMEOUT_S = 120.0
 
 
 class Round:
@@ -71,6 +71,8 @@ class Round:
         self.state = RoundState(case, number, started)
         self.hosts: tuple[Host, ...] = ()  # by node rank
         self.tenure: Tenure | None = None
+        self._keep: Callable[[], str] | None = None
+        self._is_saved = True
         self._begin = now()
         self._is_taken_away = False
         self._is_anew = begun is not None and begun.seen is None
@@ -82,7 +84,7 @@ class Round:
         self.state.attempts = attempts_in(self._folder)
 
     async def run(self) -> RoundResult:
-        """The round's result, whatever goes wrong: nothing of it is raised, and the rounds after it have their turn.
+        """The round's result, whatever goes wrong: only NotTakenUpError is raised, and later rounds have their turn.
 
         When the session is interrupted it is INTERRUPTED, and all is cleaned up.
         """
@@ -100,11 +102,15 @@ class Round:
         except StageFailed as stopped:
             state.failure = stopped.failure
             self._is_taken_away = isinstance(stopped, TakenAway) and stopped.is_over
+        except NotTakenUpError:
+            raise
         except Interrupted:
             state.failure = interrupted(state.stage, session.interrupt.by)
         except Exception as error:
             state.note_error(error)
         await self._finish(held)
+        if not self._is_saved:
+            return stranded(session, self._seen)
         result = await judge_round(session, state.case, self._seen, self._folder)
         if is_repeated(session, result):
             self._record("attempt_ended", verdict=result.verdict.value)
@@ -146,7 +152,7 @@ class Round:
         with self._stage(Stage.DEPLOY):
             # on all, before anything is made: hosts that share a work folder would forget what is another's
             await self._everywhere(self._forget_earlier)
-            await self._bring_tree()
+            await bring_to_hosts(self.session, self.state, self.hosts)
             await self._everywhere(self._prepare_host)
         with self._stage(Stage.IMAGE):
             await provide_image(self.session, self.state, self.hosts)
@@ -173,10 +179,10 @@ class Round:
             for step in RoundEnd(self.session, self.state, self.hosts).steps():
                 await self._in_any_case(step())
         self.state.time_s = now() - self._begin
-        # from here on the round can be judged, whatever becomes of the controller
-        write_observation(self._seen, self._folder)
+        self._is_saved = saved(self.session, self.state, self._seen, self._keep)
         with self._stage(Stage.CLEAN_UP):
-            await self._in_any_case(self._leave())
+            if self._is_saved:
+                await self._in_any_case(self._leave())
             await self._in_any_case(self._give_back(held))
             await self._in_any_case(self._note_tenure())
         with self._noted():
@@ -233,8 +239,8 @@ class Round:
 
     async def _acquire(self, held: AsyncExitStack) -> None:
         state, case = self.state, self.state.case
-        allocation = await granted(self.session.allocator, case, held, state.allocation)
-        self.hosts, self.tenure = allocation.hosts, allocation.tenure
+        allocation = await granted(self.session.allocator, state, held)
+        self.hosts, self.tenure, self._keep = allocation.hosts, allocation.tenure, allocation.keep
         names = tuple(host.name for host in self.hosts)
         state.case = replace(case, hosts=names)
         state.nodes = nodes_of(state.case, state.number)
@@ -246,6 +252,8 @@ class Round:
             self.tenure.at_end(removal_script(self.session))
         self._record("acquired", hosts=names, **({"job": state.allocation.job} if state.allocation else {}))
         self.session.display.round_started(state.nodes, state.training)
+        if allocation.end:
+            raise TakenAway(Stage.ACQUIRE, allocation.end)
 
     async def _note_tenure(self) -> None:
         """What the scheduler says of the job that the hosts are of: when they are granted, and at its end."""
@@ -270,14 +278,6 @@ class Round:
         if self._is_anew or is_another_attempt(self._folder):
             await bring_late_logs(self.session, self._transport(node), node)
             await forget_attempt(self.session, self.hosts[node.rank], node)
-
-    async def _bring_tree(self) -> None:
-        session, state, settings = self.session, self.state, self.session.plan.run
-        work, uid = session.paths.work, session.run.uid
-        state.file_systems = await shared_file_systems(self.hosts, work, uid)
-        python = "python3" if settings.uses_images else settings.process_python
-        site = Site(work, uid, python, state.file_systems)
-        state.notes += await bring_tree(self.hosts, session.tree, session.paths, site)
 
     async def _prepare_host(self, node: Node) -> None:
         session, transport = self.session, self._transport(node)

@@ -12,6 +12,7 @@ from typing import Any
 from run_benchmarks.commands import run_command
 from run_benchmarks.failures import failure_on
 from run_benchmarks.follow import KEPT_BYTES
+from run_benchmarks.full_disk import NoRoomError
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.names import FOLLOWED_EVENTS, Node, decisive_log, unit_name
 from run_benchmarks.neighbours import look_for_neighbours, notes_on_neighbours
@@ -24,7 +25,7 @@ from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import Session
 from run_benchmarks.stages.collect import collect_folder
 from run_benchmarks.stages.collect_listing import LeftOut, note_on
-from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first
+from run_benchmarks.stages.fan_out import errors_of, on_all, raise_first, values_of
 from run_benchmarks.stages.run_folder import below_work
 from run_benchmarks.stages.watch import Ended, Ending
 from run_benchmarks.transports.base import Transport
@@ -100,7 +101,7 @@ class RoundEnd:
         await finish_meters(self.session, self.state)
 
     async def _collect(self) -> None:
-        async def collect(node: Node) -> None:
+        async def collect(node: Node) -> tuple[LeftOut, ...] | None:
             near, is_lost = self.state.file_systems.reader(node.host), node.host in self.state.lost
             timeout = LOST_COLLECT_TIMEOUT_S if is_lost and not near else COLLECT_TIMEOUT_S
             paths, target = self.session.paths, self.session.log_dir / node.folder
@@ -108,7 +109,7 @@ class RoundEnd:
             # none where the round ended before this node had a folder
             transport = near if near and is_lost else self._transport(node)
             again, sharing = self.state.is_taken_up, len(self.state.nodes)
-            left_out = await collect_folder(
+            return await collect_folder(
                 transport,
                 paths.work,
                 folder,
@@ -119,9 +120,12 @@ class RoundEnd:
                 is_again=again,
                 near=near,
             )
-            self._note_left_out(node, left_out or ())
 
-        errors = errors_of(await on_all(self.state.nodes, collect))
+        results = await on_all(self.state.nodes, collect)
+        self.state.without_room |= {node.rank for node, result in results.items() if _has_no_room(result)}
+        for node, left_out in values_of(results).items():
+            self._note_left_out(node, left_out or ())
+        errors = errors_of(results)
         self._forget_followed()
         for node, error in errors.items():
             if self.state.is_taken_up and (self.session.log_dir / node.folder).is_dir():
@@ -150,7 +154,8 @@ class RoundEnd:
             session.journal.write("collected", folder=node.folder)
         if not left_out:
             return
-        note = f"{node.host}: {note_on(left_out, self.session.paths.node(node))}"
+        stays = self._transport(node).keeps or self.state.without_room  # for which hosts are kept
+        note = f"{node.host}: {note_on(left_out, self.session.paths.node(node) if stays else '')}"
         self.state.warn(note)
         if any(item.has_content for item in left_out):
             self._keep(node)
@@ -172,8 +177,8 @@ class RoundEnd:
                 f"from {there} on {node.host} to {here}; then judge the round by it: "
                 f"{run_command('show', str(self.session.log_dir), '--rescore')}"
             )
-            is_lost = failure.verdict is Verdict.UNREACHABLE
-            self.state.failure = failure if is_lost else replace(failure, remedy=remedy)
+            stays = self._transport(node).keeps and failure.verdict is not Verdict.UNREACHABLE
+            self.state.failure = replace(failure, remedy=remedy) if stays else failure
 
     async def _keep_output(self) -> None:
         """What tasks printed that failed before they opened their log: as long as their units are there."""
@@ -194,6 +199,13 @@ class RoundEnd:
         errors = errors_of(await on_all(self.state.nodes, keep))
         for hosts, why in alike({node.host: error.message for node, error in errors.items()}):
             LOGGER.warning(f"{hosts}: what its task printed is not known: {why}")
+
+
+def _has_no_room(collected: tuple[LeftOut, ...] | FlagPerfError | None) -> bool:
+    """Whether logs of a node have no room on the controller's disk."""
+    if isinstance(collected, FlagPerfError):
+        return isinstance(collected, NoRoomError)
+    return any(item.is_full for item in collected or ())
 
 
 def _has_text(path: Path) -> bool:

@@ -8,12 +8,19 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from run_benchmarks.failures import StageFailed, TakenAway, failure_on
-from run_benchmarks.hosts.base import Allocation, AllocationError, Allocator, Host
-from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob, Tenure
+from run_benchmarks.hosts.base import (
+    Allocation,
+    AllocationError,
+    Allocator,
+    Host,
+    NoAnswerError,
+    NotTakenUpError,
+)
+from run_benchmarks.hosts.granted import AllocationEnd, Tenure
 from run_benchmarks.names import nodes_of
-from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.session import Session, result_of
+from run_benchmarks.transports.out_of_reach import OutOfReach
 from utils.records import Stage, Verdict
 
 T = TypeVar("T")
@@ -21,20 +28,24 @@ T = TypeVar("T")
 WORD_S = 20.0
 
 
-async def granted(
-    allocator: Allocator, case: CasePlan, held: AsyncExitStack, earlier: GrantedJob | None = None
-) -> Allocation:
-    """Hosts for a round of the case, until `held` is closed.
-
-    Args:
-        earlier: the job that it had before it was taken up.
+async def granted(allocator: Allocator, state: RoundState, held: AsyncExitStack) -> Allocation:
+    """Hosts for a round, until `held` is closed: those that it had where it is taken up.
 
     Raises:
         StageFailed: there are none.
+        NotTakenUpError: nobody can tell whether it still has its hosts.
     """
+    case = state.case
     try:
-        allocation = await held.enter_async_context(allocator.acquire(case, earlier))
+        allocation = await held.enter_async_context(allocator.acquire(case, state.allocation))
     except AllocationError as error:
+        if state.is_taken_up and isinstance(error, NoAnswerError):
+            message = f"what became of the hosts of {case.settings.name} is not known: {error.message}"
+            remedy = error.remedy or "see that the scheduler answers here"
+            remedy = (
+                f"{remedy}; then do this again: the run was left as it is, and its tasks may go on meanwhile"
+            )
+            raise NotTakenUpError(message, where=error.where, remedy=remedy) from error
         if error.end:
             raise TakenAway(Stage.ACQUIRE, error.end) from error
         raise StageFailed(failure_on(error.where, Stage.ACQUIRE, error)) from error
@@ -50,6 +61,8 @@ async def revisited(
 ) -> tuple[Host, ...]:
     """A round's hosts after they were taken away: those that can be had again are in reach until `held` is closed.
 
+    The others have their places beside them, so that the logs come of those that are in reach.
+
     Args:
         hosts: none where the round was taken up after that.
     """
@@ -58,10 +71,10 @@ async def revisited(
     again = await held.enter_async_context(session.allocator.revisit(names))
     by_name = {host.name: host for host in (*hosts, *again)}
     state.lost = state.lost.union(names) - {host.name for host in again}
-    if by_name.keys() < set(names):
-        return ()
     state.nodes = state.nodes or nodes_of(state.case, state.number)
-    return tuple(by_name[name] for name in names)
+    keeps = session.allocator.keeps
+    gone = {name: Host(name, name, OutOfReach(name, keeps=keeps)) for name in names if name not in by_name}
+    return tuple((by_name | gone)[name] for name in names)
 
 
 async def unless_taken_away(

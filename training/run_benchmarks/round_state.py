@@ -41,7 +41,8 @@ class RoundState:
 
     case: the case on the hosts that the round was given; nodes: none before it has them.
     started: ISO 8601; time_s: from the moment it had its hosts to the one when its logs were home.
-    lost: hosts that are known to be out of reach; not_collected: node ranks whose logs still lie on their host.
+    lost: hosts that are known to be out of reach; not_collected: node ranks whose logs still lie on their host;
+    without_room: those of them for whose logs, or a part of these, the controller's disk has no room.
     tree: where the ranks see the code.
     neighbours: host -> the uids of other runs that had units running there while this round trained or when it ended;
     unlisted: hosts that did not say what runs there, of which one warning is enough.
@@ -70,6 +71,7 @@ class RoundState:
     notes: list[str] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
     not_collected: set[int] = field(default_factory=set)
+    without_room: set[int] = field(default_factory=set)
     tree: str = ""
     neighbours: dict[str, set[str]] = field(default_factory=dict)
     unlisted: set[str] = field(default_factory=set)

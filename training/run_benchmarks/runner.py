@@ -22,6 +22,7 @@ from run_benchmarks.display.base import Display
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.full_disk import FULL, is_full
 from run_benchmarks.health import check_standing_hosts, refusal_of, report_health
+from run_benchmarks.hosts.base import NotTakenUpError
 from run_benchmarks.interruption import interruptible
 from run_benchmarks.leaving import leave, leave_once_more
 from run_benchmarks.names import RunId
@@ -29,7 +30,7 @@ from run_benchmarks.origin import harness_of
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import CasePlan, Plan
 from run_benchmarks.plan.unchanged import plan_digest
-from run_benchmarks.results.controller import UNSAVED
+from run_benchmarks.results.controller import NOT_LET_GO, UNSAVED
 from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.last_words import cause_in
 from run_benchmarks.results.round_result import RoundResult
@@ -51,7 +52,7 @@ from run_benchmarks.session import (
 from run_benchmarks.unforeseen import sentence_of, traceback_text
 from utils.records import Stage
 
-CLOSE_TIMEOUT_S = 60.0
+CLOSE_TIMEOUT_S = 120.0
 
 
 async def run_plan(
@@ -80,8 +81,12 @@ async def run_plan(
     with interruptible(session, earlier_signals, stopped_by):
         try:
             code = await _check_and_run(session, results, notes, so_far)
-        finally:
-            left = await _leave_hosts(session)
+        except NotTakenUpError:
+            raise
+        except BaseException:
+            await _leave_hosts(session)
+            raise
+        left = await _leave_hosts(session)
         results += _last_attempt(so_far, results)
         notes += [*_ended_early(session), *_not_run(session, results, so_far), *left]
         planned = sum(len(plan.rounds(case)) for case in plan.cases)
@@ -124,6 +129,8 @@ async def _check_and_run(
             notes.append(refusal)
             return ExitCode.UNHEALTHY
         await _run_cases(session, results, so_far)
+    except NotTakenUpError:
+        raise
     except Interrupted:
         notes.append(f"nothing {'more ' if so_far else ''}was launched")
         LOGGER.warning(f"Step 2 is left out: {notes[-1]}")
@@ -155,7 +162,7 @@ async def _run_cases(session: Session, results: list[RoundResult], so_far: Resum
             if so_far and key in so_far.ended:
                 continue
             begun = so_far.unfinished.get(key) if so_far else None
-            if session.interrupt.is_set() and not (begun and begun.seen):
+            if session.stranded or (session.interrupt.is_set() and not (begun and begun.seen)):
                 return
             how = f"to be ended at the stage {begun.stage}" if begun and is_ending else begun or "start"
             LOGGER.info(f"case {name}, round {number} of {case.settings.repeat}: {how}")
@@ -246,7 +253,7 @@ async def _leave_hosts(session: Session) -> list[str]:
     unclean = [host for host in session.allocator.standing if host.name in session.unclean]
     with _noted("the hosts could not be cleaned up", notes):
         notes += await unless_broken_off(leave(session, unclean, is_last=True))
-    with _noted("the hosts could not be let go of", notes):
+    with _noted(NOT_LET_GO, notes):
         await in_time(session.allocator.close(), CLOSE_TIMEOUT_S)
     with _noted("hosts that were taken away could not be cleaned up", notes):
         notes += await unless_broken_off(leave_once_more(session))
@@ -278,9 +285,9 @@ def _summed_up(session: Session, summary: Run) -> Run:
     session.journal.write(UNSAVED, reason=reason)
     LOGGER.error(f"the run is not written whole: {reason}")
     command = run_command("resume", str(session.log_dir), *session.plan.options)
-    LOGGER.error(
-        f"    -> once that is mended (`df -h {session.log_dir}` shows its disk), take the run up: {command}"
-    )
+    within = f" {session.stranded[-1]}" if session.stranded else ""
+    shown = f"`df -h {session.log_dir}` shows its disk"
+    LOGGER.error(f"    -> once that is mended ({shown}), take the run up{within}: {command}")
     return replace(summary, exit_code=summary.exit_code or ExitCode.NOT_CONVERGED)
 
 

@@ -54,6 +54,8 @@ class Session:
     checks: host -> what its preflight gave; hosts that are known late are added as they come.
     unclean: hosts on which something of the run may be left.
     kept: node folders that stay on their hosts, as not all that lies in them was collected.
+    stranded: of rounds whose hosts keep nothing, and were not given back, as the disk has no room for what lies there:
+        until when they are there.
     replaced: (vendor, host) -> the spare that has taken its place in that vendor's cases for the rest of the run; the
         vendor is empty where HOSTS has no groups.
     harness: the code that runs; what was deployed of it is `tree`.
@@ -77,6 +79,7 @@ class Session:
     checks: dict[str, list[Check]] = field(default_factory=dict)
     unclean: set[str] = field(default_factory=set)
     kept: set[str] = field(default_factory=set)
+    stranded: list[str] = field(default_factory=list)
     replaced: dict[tuple[str, str], str] = field(default_factory=dict)
     harness: Harness = field(default_factory=Harness)
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep

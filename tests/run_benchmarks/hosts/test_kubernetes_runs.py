@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
+from run_benchmarks.full_disk import FULL
 from run_benchmarks.hosts.kubernetes.manifests import ALIVE
 from tests.fakes.kubelets import Processes
-from tests.fakes.kubernetes_api import KubernetesApi
+from tests.fakes.kubernetes_api import OK, KubernetesApi
 from tests.live_files import any_says
 from tests.ports import free_port
 from tests.run_benchmarks.process_table import pids_with
+from tests.run_benchmarks.test_full_disk import FILLS
 from tests.run_benchmarks.transports.conftest import need_kubectl
 from tests.run_benchmarks.whole_run import SCRIPT, WholeRun, make_whole_run
 
@@ -124,6 +126,33 @@ def test_a_run_whose_controller_was_killed_goes_on_in_its_pods(api: KubernetesAp
     assert len(api.applied) == made and not api.objects and run.units_left() == []
 
 
+def test_a_pod_whose_logs_have_no_room_stays_until_the_run_is_taken_up(
+    api: KubernetesApi, disk: Path, run: WholeRun
+) -> None:
+    filler = disk / "filler"
+    full = SCRIPT.replace("time.sleep(0.05)\n", FILLS.format(filler=str(filler)), 1)
+    run.tree.write("benchmarks/toy/pytorch/run_pretraining.py", full)
+    run.configure(f'CASES = {{"toy:pytorch:X1:1:1:2": "{run.folder}/data"}}\n')
+    run.behave("converge")
+    process = subprocess.Popen(run.command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    code, output = end_of(process)
+    assert code == 1 and f"(controller_error): {FULL}" in output, output
+    assert "take the run up within 1800 s" in output and "round 2 of 2" not in output
+    assert "it still lies in" in output and "may be left" not in output
+    assert len(api.of_kind("pods")) == 1 and not list(disk.rglob("result.json"))
+
+    filler.unlink()
+    filler.mkdir()  # no file, and so the task fills the disk no more
+    resumed = subprocess.Popen(
+        run.command("resume"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    code, output = end_of(resumed)
+    filler.rmdir()
+    assert code == 0, output
+    assert [each["verdict"] for each in run.summary["rounds"]] == ["CONVERGED", "CONVERGED"]
+    assert not api.objects
+
+
 def test_a_run_whose_controller_was_killed_is_stopped_in_order(api: KubernetesApi, run: WholeRun) -> None:
     process = training(run)
     process.kill()
@@ -137,3 +166,45 @@ def test_a_run_whose_controller_was_killed_is_stopped_in_order(api: KubernetesAp
     assert result["verdict"] == "INTERRUPTED"
     assert (run.result / "toy:pytorch:X1:1:1:1/round1/node-0_noderank0/rank0.out.log").stat().st_size
     assert not api.objects and run.units_left() == []
+
+
+def taken_up(run: WholeRun, *words: str) -> tuple[int, str]:
+    return end_of(
+        subprocess.Popen(run.command(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    )
+
+
+@pytest.mark.parametrize(("verb", "verdict"), [("resume", "CONVERGED"), ("stop", "INTERRUPTED")])
+def test_a_run_is_not_taken_up_where_nobody_tells_of_its_pods(
+    api: KubernetesApi, run: WholeRun, verb: str, verdict: str
+) -> None:
+    process = training(run)
+    process.kill()
+    end_of(process)
+    if verb == "resume":
+        (run.folder / "data" / "go").touch()
+    there = set(api.objects)
+    api.errors["GET", "pods"] = [401]
+    code, output = taken_up(run, verb, run.result.name)
+    assert code == 2 and "then do this again: the run was left as it is" in output, output
+    assert set(api.objects) == there and not (run.result / "summary.json").exists()
+    api.errors["GET", "pods"] = [500, OK]
+    code, output = taken_up(run, verb, run.result.name)
+    assert code == 0 and "trying again in about" in output, output
+    (result,) = run.summary["rounds"]
+    assert (result["verdict"], result["hosts"]) == (verdict, ["node-0"]), output
+    assert (run.result / "toy:pytorch:X1:1:1:1/round1/node-0_noderank0/rank0.out.log").stat().st_size
+    assert not api.objects and run.units_left() == []
+
+
+def test_a_stop_that_leaves_pods_is_no_success(api: KubernetesApi, run: WholeRun) -> None:
+    process = training(run)
+    process.kill()
+    end_of(process)
+    api.errors["DELETE", "jobs"] = [403]
+    code, output = taken_up(run, "stop", run.result.name)
+    assert code == 3 and "the hosts could not be let go of" in output and " cleanup " in output, output
+    assert run.summary["rounds"][0]["verdict"] == "INTERRUPTED" and api.of_kind("pods")
+    api.errors.clear()
+    code, output = taken_up(run, "cleanup", run.summary["uid"], "--yes")
+    assert code == 0 and not api.objects, output

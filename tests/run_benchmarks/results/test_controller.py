@@ -55,3 +55,15 @@ def test_a_round_that_is_run_again_says_at_which_attempt_it_is(tmp_path: Path) -
     assert progress(written(tmp_path, again, failed, again))["rounds"] == [
         ("c", "1 (attempt 2)", "train", "")
     ]
+
+
+def test_who_was_refused_to_take_a_run_up_gives_no_sign_of_it(tmp_path: Path) -> None:
+    """Else the time in which nobody watched the round would count as watched."""
+    resumed = {"time": 300, "event": "run_resumed"}
+    refused = {"time": 310, "event": "run_not_taken_up", "last_sign": 200}
+    written(tmp_path, BEGUN, {"time": 200, "event": "stage"}, resumed, refused)
+    (tmp_path / "flagperf_run.log").touch()
+    assert lost_controller(open_folder(tmp_path)).last_sign == 200
+    written(tmp_path, BEGUN, {"time": 200, "event": "stage"}, resumed, refused, {**resumed, "time": 400})
+    os.utime(tmp_path / "flagperf_run.log", (310, 310))
+    assert lost_controller(open_folder(tmp_path)).last_sign == 400

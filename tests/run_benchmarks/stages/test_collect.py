@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import os
 import re
@@ -20,6 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from run_benchmarks.full_disk import NoRoomError
 from run_benchmarks.stages import collect, collect_listing, collect_stream
 from run_benchmarks.stages.collect import collect_folder
 from run_benchmarks.stages.collect_listing import (
@@ -482,7 +484,9 @@ def test_what_goes_wrong_with_a_large_file_costs_no_log(
     monkeypatch.setattr(collect_listing, "SMALL_STREAM", 500_000)
     (source / "core").write_bytes(bytes(10**6))
     (source / "rank0.out.log").write_text("FINISHED")
-    left_out = why_of(fetch(Broken("core", error), source, target))
+    items = fetch(Broken("core", error), source, target)
+    left_out = why_of(items)
+    assert not any(item.is_full for item in items or ()), "no verdict needs it"
     assert set(left_out) <= {"core", "sub/dir/telemetry.jsonl"} and left_out["core"].endswith(why)
     assert (target / "rank0.out.log").read_text() == "FINISHED"
     assert set(files_of(target)) == set(ODD_NAMES) - set(left_out)
@@ -507,7 +511,21 @@ def test_of_a_disk_without_room_nothing_is_told_as_kept(
 ) -> None:
     monkeypatch.setattr(collect.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(2**20, 2**20, 0))
     (source / "rank0.out.log").write_text("FINISHED")
-    assert why_of(fetch(Host(), source, target))["rank0.out.log"].endswith("has 0 MiB free")
+    (source / "core").write_text("content")
+    left_out = fetch(Host(), source, target)
+    assert why_of(left_out)["rank0.out.log"].endswith("has 0 MiB free")
+    is_full = {item.path: item.is_full for item in left_out or ()}
+    assert is_full["rank0.out.log"] and not is_full["core"]
+
+
+def test_logs_of_which_none_can_be_written_here_for_want_of_room_are_told_apart(
+    source: Path, target: Path
+) -> None:
+    (source / "rank0.out.log").write_text("FINISHED")
+    for number, kind in ((errno.ENOSPC, NoRoomError), (errno.EIO, FlagPerfError)):
+        with pytest.raises(FlagPerfError) as caught:
+            fetch(Broken(".", OSError(number, "the disk's words")), source, target)
+        assert type(caught.value) is kind and "the disk's words" in caught.value.message
 
 
 def test_what_a_task_leaves_does_not_take_the_room_of_later_rounds(
@@ -848,3 +866,4 @@ def test_a_note_names_some_and_counts_the_rest() -> None:
     assert note.startswith("not collected: link (a link), core0, core1, core2, core3 (too large), and 4 more")
     assert note.endswith("and 4 more; it still lies in /srv/node")
     assert "lies in" not in note_on([LeftOut("link", "a link", has_content=False)], "/srv/node")
+    assert note_on(left_out, "").endswith("and 4 more; it goes with its host")

@@ -9,7 +9,7 @@ It needs no more than this: hosts in the order of their node ranks, and a transp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -56,11 +56,15 @@ class Allocation:
     """The hosts of one round, in the order of their node ranks: `hosts[0]` is node 0, the master.
 
     Nodes may share a file system: whatever FlagPerf makes there is named by its run, node or content.
-    tenure: how long they are granted; None where nobody takes them away.
+    tenure: how long they are granted; None where nobody takes them away. end: why that is over already.
+    keep: lets what was granted stay when it is given back, for a controller that takes the run up; says within what
+    time. None where what lies on the hosts stays there anyway.
     """
 
     hosts: tuple[Host, ...]
     tenure: Tenure | None = None
+    end: AllocationEnd | None = None
+    keep: Callable[[], str] | None = None
 
 
 class AllocationError(FlagPerfError):
@@ -78,6 +82,19 @@ class AllocationError(FlagPerfError):
         error = cls(end.message, where="", remedy=end.remedy)
         error.end = end
         return error
+
+
+class NoAnswerError(AllocationError):
+    """What a scheduler has of the hosts is not known: it did not answer, or its answer is no word on them.
+
+    may_pass: to ask again may help.
+    """
+
+    may_pass = True
+
+
+class NotTakenUpError(FlagPerfError):
+    """A round whose hosts nobody can tell anything of is left as it is, and the run with it: it may go on there."""
 
 
 class NotGivenBackError(FlagPerfError):
@@ -103,7 +120,12 @@ def warn_of_stuck_jobs() -> Iterator[None]:
 
 
 class Allocator(Protocol):
-    """Where hosts come from. An allocation that is lost shows by its tenure, and as lost transports."""
+    """Where hosts come from. An allocation that is lost shows by its tenure, and as lost transports.
+
+    keeps: whether what lies on its hosts stays there when they are given back, as in Transport.
+    """
+
+    keeps: bool
 
     @property
     def standing(self) -> Sequence[Host]:
@@ -128,6 +150,7 @@ class Allocator(Protocol):
 
         Raises:
             AllocationError: there will be none.
+            NoAnswerError: nobody can tell. Those that a round had before it was taken up are left as they are.
             NotGivenBackError: on leaving.
         """
         ...

@@ -22,6 +22,8 @@ class FixedHosts:
         addresses: those by which peers reach them, where these are not their names.
     """
 
+    keeps = True
+
     def __init__(
         self, cluster: ClusterSettings, opener: Opener, addresses: Mapping[str, str] | None = None
     ) -> None:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from run_benchmarks.full_disk import NoRoomError, unwritable
 from run_benchmarks.stages.collect_listing import (
     DEEPEST,
     FIRST,
@@ -51,6 +52,7 @@ ATTEMPTS = 3
 PAUSE_S = 0.5
 GROWTH = 16 * 2**20  # bytes: a log whose writer could not be stopped still grows while it is read
 ALTERED = "it changes while it is read, or was altered on its way"
+GO_WITH_IT = "they go with it, once it is given back; what was followed of rank 0 is in the round's folder"
 LATE = "there was no time left for it"
 SHORTEST_S = 1.0  # what a command is given that begins at the end of the time
 
@@ -81,7 +83,7 @@ async def collect_folder(
         What was left out; None where the host has no such folder.
 
     Raises:
-        FlagPerfError: it could not be brought back; it still lies on the host.
+        FlagPerfError: it could not be brought back, and still lies on the host; NoRoomError: for want of room here.
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -92,21 +94,19 @@ async def collect_folder(
             content = Path(scratch) / "content"
             content.mkdir()
             room = Room(0, 0, sharing, rank_logs)
-            collection = _Collection(transport, work, folder, content, timeout, room, near)
-            left_out = await collection.bring()
+            left_out = await _Collection(transport, work, folder, content, timeout, room, near).bring()
             if left_out is not None:
                 if is_again and target.is_dir():
                     target.replace(Path(scratch) / "earlier")
                 content.replace(target)
             return left_out
     except OSError as error:
-        reason, where = f"it cannot be written here: {error}", str(target)
+        cause, where = unwritable(error), str(target)
     except FlagPerfError as error:
-        reason, where = error.message, transport.host
-    remedy = f"they still lie on {transport.host} in {work}/{folder}"
-    if not transport.keeps:
-        remedy = "they go with it; what rank 0 reported while it was followed is in the round's folder"
-    raise FlagPerfError(f"the logs were not collected: {reason}", where=where, remedy=remedy)
+        cause, where = error, transport.host
+    remedy = f"they still lie on {transport.host} in {work}/{folder}" if transport.keeps else GO_WITH_IT
+    kind = NoRoomError if isinstance(cause, NoRoomError) else FlagPerfError
+    raise kind(f"the logs were not collected: {cause.message}", where=where, remedy=remedy)
 
 
 class _Collection:
@@ -148,9 +148,8 @@ class _Collection:
                 if streams is None:
                     return None
                 await self._fetch_all(streams)
-            except (
-                CommandTimeoutError
-            ) as error:  # what was to be done in that time is no concern of the user's
+            except CommandTimeoutError as error:
+                # what was to be done in that time is no concern of the user's
                 late = FlagPerfError(f"not done within {self._timeout:g} s", where=error.where)
                 self._error = lost or late
             except TransportError as error:
@@ -162,7 +161,10 @@ class _Collection:
             self._near = None
         if self._error and not self._arrived:
             raise self._error
-        return (*self._left_out, *(LeftOut(path, why) for path, why in self._missing.items()))
+        is_full = isinstance(self._error, NoRoomError)
+        own = {path for path in self._missing if is_full and self._room.is_own(path)}
+        missing = (LeftOut(path, why, is_full=path in own) for path, why in self._missing.items())
+        return (*self._left_out, *missing)
 
     def _left_s(self) -> float:
         """How long a command may take that begins now."""
@@ -201,7 +203,7 @@ class _Collection:
         for path in no_room:
             kept = room.kept(path, min(wanted[path], largest(path))) >> 20
             of_which = f", of which {kept} are kept for later rounds" if kept else ""
-            self._left_out.append(LeftOut(path, f"{why}{of_which}"))
+            self._left_out.append(LeftOut(path, f"{why}{of_which}", is_full=room.is_own(path)))
         self._missing = {path: LATE for stream in streams for path in stream.paths()}
         return streams
 
@@ -241,7 +243,7 @@ class _Collection:
                     whole = await self._fetch_whole(stream, file, target)
             return whole
         except OSError as error:
-            raise FlagPerfError(f"it cannot be written here: {error}") from error
+            raise unwritable(error) from error
         finally:
             for name in stream.sizes.keys() - whole:
                 (target / name).unlink(missing_ok=True)

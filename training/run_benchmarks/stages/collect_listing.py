@@ -75,11 +75,16 @@ def largest(path: str) -> int:
 
 
 class LeftOut(NamedTuple):
-    """What is not brought, and why. `has_content`: there is more to it than its name, which stays on the host."""
+    """What is not brought, and why.
+
+    has_content: there is more to it than its name, which stays on the host. is_full: the controller's disk has no room
+    for it, though a verdict or a figure may need it.
+    """
 
     path: str
     why: str
     has_content: bool = True
+    is_full: bool = False
 
 
 def is_cut(listing: str) -> bool:
@@ -177,8 +182,11 @@ class Room:
         So a small disk is no reason to lose the logs that a verdict needs, and one of them no reason to lose others.
         """
         part = int(self.total * KEPT_PART)
-        is_own = _own_place(path, self.rank_logs) < len(OWN)
-        return max(size, min(KEPT_FOR_SUMMARY, part)) if is_own else max(KEPT, part)
+        return max(size, min(KEPT_FOR_SUMMARY, part)) if self.is_own(path) else max(KEPT, part)
+
+    def is_own(self, path: str) -> bool:
+        """Whether a file is a log of FlagPerf's own."""
+        return _own_place(path, self.rank_logs) < len(OWN)
 
     def for_file(self, path: str, size: int) -> int:
         """Bytes that this folder may fill with the file and what comes before it."""
@@ -261,11 +269,12 @@ def _too_large(entry: Entry) -> str:
 
 
 def note_on(left_out: Sequence[LeftOut], where: str, shown: int = 5) -> str:
-    """What was left out and why, bounded in length; `where` it lies on the host."""
+    """What was left out and why, bounded in length; `where` it lies on the host, empty where it does not stay there."""
     names: dict[str, list[str]] = {}
     for item in left_out[:shown]:
         names.setdefault(item.why, []).append(item.path[-100:])
     named = [f"{', '.join(alike)} ({why})" for why, alike in names.items()]
     more = [f"and {len(left_out) - shown} more"] if len(left_out) > shown else []
-    kept = f"; it still lies in {where}" if any(item.has_content for item in left_out) else ""
+    left = f"it still lies in {where}" if where else "it goes with its host"
+    kept = f"; {left}" if any(item.has_content for item in left_out) else ""
     return f"not collected: {', '.join((*named, *more))}{kept}"

@@ -46,13 +46,14 @@ def run(arguments: argparse.Namespace) -> int:
     if not held:
         complain(f"{folder}: {lost_controller(open_folder(folder)).fate}; the run is ended in its place")
         code = take_up(folder, arguments, stopped_by=asker_here())
-        return ExitCode.SUCCESS if code == ExitCode.INTERRUPTED else code
+        return _code_of(folder, arguments) if code == ExitCode.INTERRUPTED else code
     request_stop(folder)
     put(f"{folder}: asked to stop; waiting until it has ended (Ctrl-C ends the waiting alone)")
-    return _wait(folder)
+    _wait(folder)
+    return _code_of(folder, arguments)
 
 
-def _wait(folder: Path) -> int:
+def _wait(folder: Path) -> None:
     from run_benchmarks.journal import is_held
     from run_benchmarks.names import JOURNAL
     from run_benchmarks.results.load import load_run
@@ -67,4 +68,19 @@ def _wait(folder: Path) -> int:
             "its controller died before it had ended the run", where=str(folder), remedy=remedy
         )
     put(f"{folder}: exit code {outcome_text(ended)}")
-    return ExitCode.SUCCESS
+
+
+def _code_of(folder: Path, arguments: argparse.Namespace) -> int:
+    """That of the stop: a run that has ended may still hold hosts, if their scheduler did not let them go."""
+    from run_benchmarks.commands import place_options, run_command
+    from run_benchmarks.results.controller import NOT_LET_GO
+    from run_benchmarks.results.load import load_run
+
+    ended = load_run(folder)
+    held = [note for note in ended.notes if note.startswith(NOT_LET_GO)]
+    if not held:
+        return ExitCode.SUCCESS
+    places = place_options(arguments.config, arguments.log_path)
+    remedy = f"once the scheduler answers: {run_command('cleanup', ended.uid, *places)}"
+    complain(f"{folder}: {held[0]}\n    -> {remedy}")
+    return ExitCode.UNHEALTHY

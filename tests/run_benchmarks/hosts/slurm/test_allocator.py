@@ -404,6 +404,39 @@ def test_a_search_without_a_node_that_failed_is_taken_up_on_the_others(slurm: Sl
     in_time(scenario())
 
 
+def test_a_search_is_taken_up_without_a_node_that_slurm_knows_no_more(slurm: Slurm) -> None:
+    async def scenario() -> None:
+        search = replace(TWO, roles=("controller", "worker"))
+        async with hosts_of(SlurmSettings()).acquire(search) as first:
+            (job,) = slurm.jobs()
+            names = (first.hosts[0].name, "removed")
+            async with hosts_of(SlurmSettings()).acquire(replace(search, hosts=names)) as second:
+                assert [(host.name, host.address) for host in second.hosts] == [
+                    (names[0], "127.0.0.1"),
+                    ("removed", "removed"),
+                ]
+                assert slurm.jobs() == {job: "RUNNING"}
+
+    in_time(scenario())
+
+
+def test_a_search_whose_first_node_failed_says_so_when_it_is_taken_up(slurm: Slurm) -> None:
+    async def scenario() -> None:
+        search = replace(TWO, roles=("controller", "worker"))
+        async with hosts_of(SlurmSettings()).acquire(search) as first:
+            names = tuple(host.name for host in first.hosts)
+            await asyncio.to_thread(slurm.kill_node, names[0])
+            await asyncio.to_thread(slurm.wait_for, {names[0]: "down*"})
+            assert set(slurm.jobs().values()) == {"RUNNING"}
+            async with hosts_of(SlurmSettings()).acquire(replace(search, hosts=names)):
+                pass
+
+    with pytest.raises(AllocationError, match=r"a node of the job failed \(n1, ") as refused:
+        in_time(scenario())
+    end = refused.value.end
+    assert end and (end.failure_class, end.host) == (FailureClass.NODE_FAILED, "n1")
+
+
 def test_a_search_goes_on_without_a_node_that_fails(slurm: Slurm, tmp_path: Path) -> None:
     """Also what is to be done on the others at the job's end waits there."""
 

@@ -8,8 +8,16 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 
-from run_benchmarks.hosts.base import Allocation, AllocationError, Host, NotGivenBackError, warn_of_stuck_jobs
-from run_benchmarks.hosts.granted import GrantedJob
+from run_benchmarks.hosts.base import (
+    Allocation,
+    AllocationError,
+    Host,
+    NoAnswerError,
+    NotGivenBackError,
+    warn_of_stuck_jobs,
+)
+from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob
+from run_benchmarks.hosts.kubernetes.answers import asked, no_answer
 from run_benchmarks.hosts.kubernetes.ends import PodTenure, deleted, ended
 from run_benchmarks.hosts.kubernetes.manifests import ALIVE, KINDS, LABEL_JOB, Workers
 from run_benchmarks.hosts.kubernetes.pending import Pending
@@ -40,6 +48,7 @@ class KubernetesHosts:
         workers: the manifests of a case under a name.
     """
 
+    keeps = KubectlTransport.keeps
     standing: tuple[Host, ...] = ()
 
     def __init__(
@@ -52,6 +61,8 @@ class KubernetesHosts:
         self._kubectl = Kubectl(settings.namespace, settings.context)
         job, self._avoided = settings.job, set[str]()
         self._selector = f"{LABEL_JOB}={job}" if job else f"{LABEL_RUN}={run}"
+        self._held: dict[str, Host] = {}  # pod -> the host that it is
+        self._are_kept = False  # what lies in the pods is nowhere else
         self._stuck: dict[str, str] = {}  # jobs whose end was waited for in vain -> their pods
 
     def planned(self, case: CasePlan) -> tuple[Host, ...]:
@@ -60,8 +71,12 @@ class KubernetesHosts:
 
     @asynccontextmanager
     async def revisit(self, names: Sequence[str]) -> AsyncIterator[Sequence[Host]]:
-        """None: what lay in a pod has gone with it."""
-        yield ()
+        """Those whose pods are still there; what lay in another has gone with it."""
+        there: set[str] = set()
+        with suppress(FlagPerfError):
+            pods = await asked(lambda: self._kubectl.pods(self._selector))
+            there = {pod.name for pod in pods if not pod.end}
+        yield tuple(host for pod, host in self._held.items() if pod in there and host.name in names)
 
     def avoid(self, host: str) -> None:
         """Let further pods come to this node only where no other takes them."""
@@ -76,11 +91,16 @@ class KubernetesHosts:
             job, pods = await self._job_and_pods(case, earlier.pods if earlier else ())
             names = case.hosts if _is_search_again(case) else names_of(pods)
             hosts = hosts_of(names, pods, job, self._kubectl)
+            self._held = {pod.name: hosts[pod.index] for pod in pods}
             LOGGER.info(f"Kubernetes' job {job} runs on {', '.join(host.name for host in hosts)}")
             keeping = asyncio.create_task(_keep(hosts, self._settings.abandoned_after / BEATS))
             decisive = 1 if case.roles else None  # a search goes on without its other nodes
-            yield Allocation(hosts, PodTenure(self._kubectl, job, _of_job(job), pods, decisive))
-        except BaseException:
+            tenure = PodTenure(self._kubectl, job, _of_job(job), pods, decisive)
+            end = end_of_search(names, pods, job) if _is_search_again(case) else None
+            yield Allocation(hosts, tenure, end, self._keep_pods)
+        except BaseException as error:
+            if case.hosts and isinstance(error, NoAnswerError):
+                raise  # the round may go on in its pods
             with suppress(FlagPerfError), warn_of_stuck_jobs():  # the first error is the one to be raised
                 await self._leave(hosts, keeping)
             raise
@@ -93,17 +113,26 @@ class KubernetesHosts:
             NotGivenBackError: pods are still there after a while.
         """
         self._stuck.clear()
-        await self._give_back()
+        await asked(self._give_back)
+
+    def _keep_pods(self) -> str:
+        self._are_kept = True
+        return f"within {self._settings.abandoned_after:g} s, after which its pods end by themselves"
 
     async def _leave(self, hosts: Sequence[Host], keeping: asyncio.Task[None] | None) -> None:
         if keeping:
             keeping.cancel()
-        if not self._settings.job:
+        self._held = {}
+        if self._are_kept:
+            await on_all(hosts, _tell)
+        elif not self._settings.job:
             await on_all(hosts, _let_go)
-            await self._give_back()
+            await asked(self._give_back)
 
     async def _give_back(self) -> None:
         """As `close`, but it waits for no job twice: a node that never answers would cost every round that time."""
+        if self._are_kept:
+            return
         job = self._settings.job
         selector = ",".join([self._selector, *(f"{LABEL_JOB}!={each}" for each in self._stuck)])
         by_name = [f"{kind}/{job}" for kind in KINDS]
@@ -131,21 +160,23 @@ class KubernetesHosts:
         nodes, limit_s = case.settings.nnodes, self._settings.pending_limit
         try:
             job = await self._job_for(case)
+            # of pods that are there already an answer is not waited for as long as new ones may be pending
+            pods = await asked(lambda: self._kubectl.pods(_of_job(job))) if case.hosts else ()
             if _is_search_again(case):
-                return job, those_left(case.hosts, await self._kubectl.pods(_of_job(job)), job, earlier)
+                return job, those_left(case.hosts, pods, job, earlier)
             stuck = tuple(self._stuck.values())
             return job, await Pending(self._kubectl, job, _of_job(job), nodes, limit_s, stuck).ready()
         except AllocationError:
             raise
         except FlagPerfError as error:
-            raise AllocationError(error.message, where=error.where, remedy=error.remedy) from error
+            raise no_answer(error) from error
 
     async def _job_for(self, case: CasePlan) -> str:
         """The name of the job whose pods the round gets."""
         if self._settings.job:
             return self._settings.job
         if case.hosts:
-            pods = await self._kubectl.pods(self._selector)
+            pods = await asked(lambda: self._kubectl.pods(self._selector))
             if pods:
                 # the newest: of earlier rounds some may still be there
                 return max(pods, key=lambda pod: pod.metadata.creation_timestamp).job
@@ -153,10 +184,11 @@ class KubernetesHosts:
             raise AllocationError(message, where="Kubernetes", remedy="begin the run anew")
         assert self._workers  # noqa: S101 - for mypy: none are needed to delete what there is
         with warn_of_stuck_jobs():
-            await self._give_back()  # what a controller that has died had asked for
+            await asked(self._give_back)  # what a controller that has died had asked for
         names = (f"flagperf-{self._run}-{secrets.token_hex(2)}" for _ in count())
         name = next(each for each in names if each not in self._stuck)
-        await self._kubectl.apply(self._workers(case, name).manifests(self._avoided))
+        manifests = self._workers(case, name).manifests(self._avoided)
+        await asked(lambda: self._kubectl.apply(manifests))
         return name
 
 
@@ -188,7 +220,7 @@ def those_left(
         earlier: the names of those; none of a run that code began which did not record them.
 
     Raises:
-        AllocationError: its controller's has ended.
+        AllocationError: none is.
     """
     newest_first = sorted(pods, key=lambda pod: pod.metadata.creation_timestamp, reverse=True)
     left = {
@@ -198,10 +230,16 @@ def those_left(
         and names[pod.index] in (_node(pod), _shared(pod))
         and (not earlier or pod.name in earlier)
     }
-    end = left[0].end if 0 in left else deleted(f"{job}-0")
-    if end:
-        raise AllocationError.by(ended(job, end, names[0]))
+    if not left:
+        raise AllocationError.by(ended(job, deleted(f"{job}-0"), names[0]))
     return tuple(left[index] for index in sorted(left))
+
+
+def end_of_search(names: Sequence[str], left: Sequence[Pod], job: str) -> AllocationEnd | None:
+    """Why a search of these hosts cannot go on in the pods that are left: its controller's has ended."""
+    first = next((pod for pod in left if pod.index == 0), None)
+    end = first.end if first else deleted(f"{job}-0")
+    return ended(job, end, names[0]) if end else None
 
 
 def _is_search_again(case: CasePlan) -> bool:
@@ -231,8 +269,13 @@ async def _let_go(host: Host) -> None:
     await host.transport.run(["rm", "-f", ALIVE], timeout=LET_GO_S)
 
 
+async def _tell(host: Host) -> None:
+    """Say to a pod that there is a controller."""
+    await host.transport.run(["touch", ALIVE], timeout=TOUCH_S)
+
+
 async def _keep(hosts: Sequence[Host], every_s: float) -> None:
     """Say to every pod, all the while, that there is a controller."""
     while True:
-        await on_all(hosts, lambda host: host.transport.run(["touch", ALIVE], timeout=TOUCH_S))
+        await on_all(hosts, _tell)
         await asyncio.sleep(every_s)

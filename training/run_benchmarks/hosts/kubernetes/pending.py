@@ -7,10 +7,12 @@ import time
 from collections.abc import Sequence
 
 from run_benchmarks.hosts.base import AllocationError
+from run_benchmarks.hosts.kubernetes.answers import no_answer
 from run_benchmarks.hosts.kubernetes.ends import ended
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.transports.kubectl.client import WHERE, Kubectl
 from run_benchmarks.transports.kubectl.pods import NEVER_STARTS, PULLING_FAILS, Pod
+from utils.errors import FlagPerfError
 from utils.numbers import counted
 
 LOOK_S = 2.0
@@ -45,16 +47,17 @@ class Pending:
 
         Raises:
             AllocationError: they never will, or did not in time; it quotes the cluster.
+            NoAnswerError: of what became of them nothing is known.
         """
         while True:
-            pods = sorted(await self._kubectl.pods(self._selector), key=lambda pod: pod.index)
+            pods = await self._pods()
             ready = tuple(pod for pod in pods if pod.is_ready)
             if [pod.index for pod in ready] == [*range(self._count)]:
                 self._see_one_image(ready)
                 return ready
             why = await self._why(pods)
             self._say(pods, why)
-            if time.monotonic() - self._begin > self._limit_s:
+            if self._are_late():
                 stuck = (
                     f" (not given back by earlier rounds: {'; '.join(self._stuck)})" if self._stuck else ""
                 )
@@ -62,6 +65,25 @@ class Pending:
                     f"still pending after {self._limit_s:g} s: {why}{stuck}", self._remedy(why)
                 )
             await asyncio.sleep(LOOK_S)
+
+    async def _pods(self) -> list[Pod]:
+        """By their index. An API server that does not answer says nothing of them, and is asked until they are late.
+
+        Raises:
+            NoAnswerError: it never answered, or refused.
+        """
+        while True:
+            try:
+                return sorted(await self._kubectl.pods(self._selector), key=lambda pod: pod.index)
+            except FlagPerfError as error:
+                failed = no_answer(error)
+                if not failed.may_pass or self._are_late():
+                    raise failed from error
+                self._log(f"is not known, and asked again: {error.message}")
+            await asyncio.sleep(LOOK_S)
+
+    def _are_late(self) -> bool:
+        return time.monotonic() - self._begin > self._limit_s
 
     async def _why(self, pods: Sequence[Pod]) -> str:
         """What is waited for; AllocationError where that is in vain."""
@@ -108,7 +130,10 @@ class Pending:
 
     def _say(self, pods: Sequence[Pod], why: str) -> None:
         ready = sum(pod.is_ready for pod in pods)
-        line = f"Kubernetes' job {self._job}: {ready} of {counted(self._count, 'pod')} ready; {why}"
+        self._log(f"{ready} of {counted(self._count, 'pod')} ready; {why}")
+
+    def _log(self, text: str) -> None:
+        line = f"Kubernetes' job {self._job}: {text}"
         if line != self._said:
             LOGGER.info(line)
             self._said = line

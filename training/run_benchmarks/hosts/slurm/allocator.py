@@ -6,11 +6,18 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 
-from run_benchmarks.hosts.base import Allocation, AllocationError, Host, NotGivenBackError, warn_of_stuck_jobs
-from run_benchmarks.hosts.granted import GrantedJob
-from run_benchmarks.hosts.slurm.ends import ended
+from run_benchmarks.hosts.answers import answer_to
+from run_benchmarks.hosts.base import (
+    Allocation,
+    AllocationError,
+    Host,
+    NoAnswerError,
+    NotGivenBackError,
+    warn_of_stuck_jobs,
+)
+from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob
+from run_benchmarks.hosts.slurm.ends import ended, node_lost
 from run_benchmarks.hosts.slurm.holder import beat_s, job_name, sbatch_argv, script
 from run_benchmarks.hosts.slurm.jobs import NoSuchNodesError, Slurm
 from run_benchmarks.hosts.slurm.queue import looked_at, wait_in_queue
@@ -38,6 +45,7 @@ class SlurmHosts:
         most: the nodes of the largest case, which a job that is kept has from the beginning.
     """
 
+    keeps = True
     standing: tuple[Host, ...] = ()
 
     def __init__(
@@ -64,7 +72,10 @@ class SlurmHosts:
         """The nodes of a job: those of `case.hosts`, where the round had some before it was taken up."""
         try:
             job = await self._job_for(case)
-        except BaseException:
+        except BaseException as error:
+            if case.hosts and isinstance(error, NoAnswerError):
+                await self._let_go()  # the round may go on in its job
+                raise
             with suppress(FlagPerfError), warn_of_stuck_jobs():  # the first error is the one to be raised
                 await self._give_back()
             raise
@@ -99,16 +110,20 @@ class SlurmHosts:
 
     async def _give_back(self) -> None:
         """As `close`, but it waits for no job twice: a node that never answers would cost every round that time."""
+        await self._let_go()
+        try:
+            await answer_to(lambda: self._slurm.end(self._name, but=self._stuck))
+        except NotGivenBackError as error:
+            self._stuck |= error.stuck
+            raise
+
+    async def _let_go(self) -> None:
+        """Hold nothing of the job any more, which stays."""
         self._job = None
         if self._keeping:
             self._keeping.cancel()
         await on_all(self._hosts, lambda host: host.transport.close())
         self._hosts = ()
-        try:
-            await self._slurm.end(self._name, but=self._stuck)
-        except NotGivenBackError as error:
-            self._stuck |= error.stuck
-            raise
 
     async def _job_for(self, case: CasePlan) -> Job:
         """A job that runs, on nodes for the case."""
@@ -116,7 +131,7 @@ class SlurmHosts:
         job = await looked_at(self._slurm, self._job.id) if self._job else await self._left()
         if job and not self._serves(job, case, nodes):
             if case.hosts:
-                raise AllocationError.by(ended(job.id, job, await self._slurm.accounting(job.id)))
+                raise AllocationError.by(await self._end_of(job, case))
             with warn_of_stuck_jobs():
                 await self._give_back()
             job = None
@@ -130,15 +145,20 @@ class SlurmHosts:
 
     async def _left(self) -> Job | None:
         """The newest job of this run that Slurm knows, which a controller that has died asked for."""
-        left = await self._slurm.named(self._name)
-        return await looked_at(self._slurm, left[-1]) if left else None
+        left = await answer_to(lambda: self._slurm.named(self._name))
+        return await answer_to(lambda: self._slurm.look(left[-1])) if left else None
+
+    async def _end_of(self, job: Job, case: CasePlan) -> AllocationEnd:
+        """Why a round that is taken up cannot go on in its job."""
+        lost = [node for node in _needed(case) if node not in job.nodes]
+        if job.state == RUNNING and lost:
+            return node_lost(job, lost[0])
+        return ended(job.id, job, await self._slurm.accounting(job.id))
 
     def _serves(self, job: Job, case: CasePlan, nodes: int) -> bool:
         """Whether the round can be run, or go on, in this job."""
         if case.hosts:
-            # a search has gone on without its other nodes, where they were lost
-            needed = case.hosts[:1] if case.roles else case.hosts
-            return job.state == RUNNING and set(needed) <= set(job.nodes)
+            return job.state == RUNNING and set(_needed(case)) <= set(job.nodes)
         is_there = job.state in (PENDING, RUNNING) and job.fields.get("NumNodes", "").split("-")[0] == str(
             nodes
         )
@@ -146,24 +166,40 @@ class SlurmHosts:
         return is_there and not set(self._avoided) & set(job.nodes) and not tenure.is_near_end(job, share=2)
 
     async def _submit(self, nodes: int, case: CasePlan) -> str:
-        """Ask for a job. Where this is cancelled Slurm's answer is waited for: the job could not be cancelled else."""
+        """Ask for a job; its ID."""
         while self._avoided and not await self._has_others(nodes):
             node = self._avoided.pop(0)
             LOGGER.warning(
                 f"Slurm has too few nodes for the job without {node}, which is not avoided any more"
             )
         argv = sbatch_argv(self._settings, self._name, nodes, self._avoided, is_search=bool(case.roles))
-        asking = asyncio.ensure_future(self._slurm.submit(argv, script(self._settings)))
-        try:
-            job = await asyncio.shield(asking)
-        except asyncio.CancelledError:
-            await asyncio.gather(asking, return_exceptions=True)
-            raise
+        job = await self._sent(argv)
         stuck = (
             f"; not given back by earlier rounds: {'; '.join(self._stuck.values())}" if self._stuck else ""
         )
         LOGGER.info(f"Slurm's job {job} asks for {counted(nodes, 'node')}{stuck}")
         return job
+
+    async def _sent(self, argv: Sequence[str]) -> str:
+        """The ID of the job that is asked for. Where sbatch has no answer, the job may have come to Slurm all the same.
+
+        Where this is cancelled Slurm's answer is waited for: the job could not be cancelled else.
+        """
+        is_sent = False
+
+        async def send() -> str:
+            nonlocal is_sent
+            if is_sent and (there := (await self._slurm.left_of(self._name)).keys() - self._stuck.keys()):
+                return max(there, key=int)
+            is_sent = True
+            asking = asyncio.ensure_future(self._slurm.submit(argv, script(self._settings)))
+            try:
+                return await asyncio.shield(asking)
+            except asyncio.CancelledError:
+                await asyncio.gather(asking, return_exceptions=True)
+                raise
+
+        return await answer_to(send)
 
     async def _has_others(self, nodes: int) -> bool:
         """Whether there are so many nodes, taken or not, without those that are to be avoided."""
@@ -180,8 +216,7 @@ class SlurmHosts:
         """Take over a job that runs, and keep it. Of `earlier` nodes those that it has lost are out of reach."""
         self._job = job
         self._keeping = asyncio.create_task(self._keep(job.id))
-        nodes = tuple(dict.fromkeys((*job.nodes, *earlier)))
-        self._hosts = await hosts_of(self._slurm, replace(job, nodes=nodes), self._open)
+        self._hosts = await hosts_of(self._slurm, job, self._open, earlier)
         LOGGER.info(f"Slurm's job {job.id} runs on {job.fields.get('NodeList', '')}")
         return job
 
@@ -193,7 +228,18 @@ class SlurmHosts:
             await asyncio.sleep(beat_s(self._settings))
 
 
-async def hosts_of(slurm: Slurm, job: Job, opener: NodeOpener) -> tuple[Host, ...]:
-    """The nodes of a job that runs, in Slurm's order."""
-    addresses = await slurm.addresses(job.nodes)
-    return tuple(Host(node, addresses[node], opener(job.id, node)) for node in job.nodes)
+def _needed(case: CasePlan) -> Sequence[str]:
+    """The nodes without which a round cannot go on: a search goes on without its others, where they are lost."""
+    return case.hosts[:1] if case.roles else case.hosts
+
+
+async def hosts_of(
+    slurm: Slurm, job: Job, opener: NodeOpener, earlier: Sequence[str] = ()
+) -> tuple[Host, ...]:
+    """The nodes of a job that runs, in Slurm's order, and behind them those of `earlier` that it has lost.
+
+    Of these Slurm is asked nothing: it may know one no more, and then says nothing of the others either.
+    """
+    addresses = await answer_to(lambda: slurm.addresses(job.nodes))
+    nodes = dict.fromkeys((*job.nodes, *earlier))
+    return tuple(Host(node, addresses.get(node, node), opener(job.id, node)) for node in nodes)

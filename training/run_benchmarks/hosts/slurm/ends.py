@@ -109,6 +109,13 @@ def ended(
     )
 
 
+def node_lost(job: Job, node: str) -> AllocationEnd:
+    """Of a job that outlives the failure of its nodes (`--no-kill`), and has lost one that is needed."""
+    verdict, kind, what, remedy = _ENDS["NODE_FAIL"]
+    message = f"Slurm's job {job.id}: {what} ({node}, without which the job goes on)"
+    return AllocationEnd(verdict, kind, message, _evidence(job, ()), _advice(remedy, job.id, kind), host=node)
+
+
 def about_to_end(job: Job) -> AllocationEnd:
     """Why a job that still runs has little time left: its limit, or a preemption that gives it some grace."""
     is_preempted = job.time("PreemptTime") is not None

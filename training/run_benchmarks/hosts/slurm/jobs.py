@@ -34,11 +34,19 @@ SCONTROL = ("env", "SLURM_TIME_FORMAT=standard", "scontrol")
 # runs of one configuration would differ by the shell that they were started from.
 _NEEDED = re.compile(rf"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|SBATCH_({'|'.join(RIGHTS).upper()})")
 _ID = re.compile(r"\d{1,12}", re.ASCII)
+# By Slurm's words: a refusal; but that no controller was reached ends a submission, too.
+_REFUSED = re.compile(r"submission failed|allocation failure|invalid|denied|not found|option", re.IGNORECASE)
+_NO_CONTACT = re.compile(
+    r"unable to contact|connect|timed out|temporarily|standby|zero bytes|(send|receive) fail|authentication",
+    re.IGNORECASE,
+)
 _ACCOUNTED = "JobID,State,ExitCode,Elapsed,NNodes,ConsumedEnergyRaw"
 
 
 class NoSuchNodesError(SlurmError):
     """Slurm has no such nodes, or too few, as a job asks for; waiting may not help."""
+
+    may_pass = False
 
 
 STUCK_REMEDY = (
@@ -122,12 +130,12 @@ class Slurm:
         """
         await self.cancel(name)
         until = time.monotonic() + GIVE_BACK_S
-        while stuck := {job: text for job, text in (await self._left_of(name)).items() if job not in but}:
+        while stuck := {job: text for job, text in (await self.left_of(name)).items() if job not in but}:
             if time.monotonic() > until:
                 raise NotGivenBackError(stuck, GIVE_BACK_S, where="slurm", remedy=STUCK_REMEDY)
             await asyncio.sleep(LOOK_S)
 
-    async def _left_of(self, name: str) -> dict[str, str]:
+    async def left_of(self, name: str) -> dict[str, str]:
         """This user's jobs of a name that are not over: ID -> what to call it, its state and nodes."""
         argv = ("squeue", "--noheader", self._user, f"--name={name}", "--format=%A (%T) %N")
         lines = (await self._checked(argv)).stdout.splitlines()
@@ -215,13 +223,20 @@ def _check(done: Completed) -> Completed:
     program = _program(done.argv)
     if done.returncode == 127:
         remedy = "run FlagPerf where Slurm's commands are: on a login node, or in a job"
-        raise SlurmError(f"there is no {program} on this machine", where="slurm", remedy=remedy)
+        raise _final(SlurmError(f"there is no {program} on this machine", where="slurm", remedy=remedy))
     said = done.last_lines(5).replace(f"{program}: ", "")
     message = f"{program}: {said or f'exit code {done.returncode}'}"
     # of a kind of device, or a number of them, that no node has; it does not pass with waiting
     if "node configuration" in said or "gres" in said:
         raise NoSuchNodesError(message, where="slurm", remedy=NO_SUCH_NODE)
-    raise SlurmError(message, where="slurm")
+    error = SlurmError(message, where="slurm")
+    raise _final(error) if _REFUSED.search(said) and not _NO_CONTACT.search(said) else error
+
+
+def _final(error: SlurmError) -> SlurmError:
+    """The error as one that asking again does not mend."""
+    error.may_pass = False
+    return error
 
 
 def _program(argv: Sequence[str]) -> str:

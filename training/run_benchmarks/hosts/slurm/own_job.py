@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from run_benchmarks.hosts.answers import answer_to
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host
 from run_benchmarks.hosts.granted import GrantedJob
 from run_benchmarks.hosts.slurm.allocator import NodeOpener, hosts_of
@@ -19,6 +20,7 @@ from run_benchmarks.stages.fan_out import on_all
 class OwnJob:
     """Hosts that are there as long as the job is, which whoever began it ends."""
 
+    keeps = True
     standing: tuple[Host, ...] = ()
 
     def __init__(self, settings: SlurmSettings, opener: NodeOpener, slurm: Slurm | None = None) -> None:
@@ -40,7 +42,7 @@ class OwnJob:
     @asynccontextmanager
     async def acquire(self, case: CasePlan, earlier: GrantedJob | None = None) -> AsyncIterator[Allocation]:
         """The nodes that the plan has given to the case."""
-        job = await self._slurm.look(os.environ["SLURM_JOB_ID"])
+        job = await answer_to(lambda: self._slurm.look(os.environ["SLURM_JOB_ID"]))
         if job is None:
             raise AllocationError("Slurm does not know the job that run.py is in", where="slurm")
         if not self._hosts:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from run_benchmarks.hosts.base import AllocationError
+from run_benchmarks.hosts.base import NoAnswerError
 from run_benchmarks.plan.slurm import nodes_in
 from utils.numbers import whole
 from utils.text_files import shortened
@@ -33,12 +33,14 @@ _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(\S*)")
 _NOTHING = ("", "(null)", "N/A", "Unknown", "None", "n/a")
 
 
-class SlurmError(AllocationError):
+class SlurmError(NoAnswerError):
     """A command of Slurm's failed."""
 
 
 class UnreadableError(SlurmError):
     """Slurm has answered, and what it printed cannot be read; to ask again may not help."""
+
+    may_pass = False
 
     def __init__(self, why: str, command: str) -> None:
         remedy = (
