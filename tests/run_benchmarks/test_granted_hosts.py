@@ -17,18 +17,21 @@ from run_benchmarks import round as one_round
 from run_benchmarks import session
 from run_benchmarks.health import unhealthy
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host
-from run_benchmarks.hosts.granted import AllocationEnd
+from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob
 from run_benchmarks.leaving import leave_once_more
 from run_benchmarks.names import nodes_of
 from run_benchmarks.plan.records import CasePlan
+from run_benchmarks.reading import parsed
 from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.round_result import Observation, RoundResult
 from run_benchmarks.resumption import RoundSoFar
+from run_benchmarks.round import Round
 from run_benchmarks.stages.checks import Check, Status
 from run_benchmarks.transports.base import Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from run_benchmarks.transports.out_of_reach import OutOfReach
 from tests.fakes.runtime import FakeRuntime
+from tests.run_benchmarks.builders import observed
 from tests.run_benchmarks.one_round import RUN, make_session, result_file, run_round
 from utils.records import FailureClass, Stage, Verdict
 
@@ -47,7 +50,7 @@ class Granted:
         return ()
 
     @asynccontextmanager
-    async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+    async def acquire(self, case: CasePlan, earlier: GrantedJob | None = None) -> AsyncIterator[Allocation]:
         await asyncio.sleep(0.2)  # the queue
         hosts = (Host(name, f"10.0.0.{n}", self.open(name)) for n, name in enumerate(self.names))
         yield Allocation(tuple(hosts))
@@ -167,7 +170,9 @@ def test_another_number_of_hosts_than_the_case_has_nodes_is_refused(
 def test_hosts_that_are_refused_are_a_result_of_the_round(tmp_path: Path) -> None:
     class Full(Granted):
         @asynccontextmanager
-        async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+        async def acquire(
+            self, case: CasePlan, earlier: GrantedJob | None = None
+        ) -> AsyncIterator[Allocation]:
             raise AllocationError(
                 "more nodes than the partition has", where="slurm", remedy="set nnodes to 1"
             )
@@ -192,7 +197,9 @@ def test_of_hosts_that_were_taken_away_before_the_round_is_taken_up_those_in_rea
 
     class OneIsGone(Granted):
         @asynccontextmanager
-        async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+        async def acquire(
+            self, case: CasePlan, earlier: GrantedJob | None = None
+        ) -> AsyncIterator[Allocation]:
             if keeps:
                 raise AllocationError.by(end)
             hosts = (Host("gpu7", "10.0.0.0", self.open("gpu7")), Host("gpu3", "10.0.0.1", gone))
@@ -231,7 +238,9 @@ def test_of_hosts_that_were_taken_away_before_the_round_is_taken_up_those_in_rea
 def test_hosts_that_cannot_be_given_back_do_not_cost_the_result(tmp_path: Path) -> None:
     class Keeps(Granted):
         @asynccontextmanager
-        async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+        async def acquire(
+            self, case: CasePlan, earlier: GrantedJob | None = None
+        ) -> AsyncIterator[Allocation]:
             async with super().acquire(case) as allocation:
                 yield allocation
             raise AllocationError("scancel: job 7 is not yours")
@@ -248,7 +257,9 @@ def test_an_allocation_that_cancels_what_goes_on_in_it_fails_the_round_and_ends_
 
     class Revoked(Granted):
         @asynccontextmanager
-        async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+        async def acquire(
+            self, case: CasePlan, earlier: GrantedJob | None = None
+        ) -> AsyncIterator[Allocation]:
             held_by = asyncio.current_task()
             assert held_by is not None
             async with super().acquire(case) as allocation:
@@ -267,7 +278,9 @@ def test_an_allocation_that_cancels_what_goes_on_in_it_fails_the_round_and_ends_
 def test_a_give_back_that_is_cancelled_from_within_does_not_cost_the_result(tmp_path: Path) -> None:
     class Cancelled(Granted):
         @asynccontextmanager
-        async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+        async def acquire(
+            self, case: CasePlan, earlier: GrantedJob | None = None
+        ) -> AsyncIterator[Allocation]:
             async with super().acquire(case) as allocation:
                 yield allocation
             raise asyncio.CancelledError
@@ -284,7 +297,9 @@ def test_what_was_seen_is_written_before_the_hosts_are_given_back_which_has_a_li
 
     class Hangs(Granted):
         @asynccontextmanager
-        async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+        async def acquire(
+            self, case: CasePlan, earlier: GrantedJob | None = None
+        ) -> AsyncIterator[Allocation]:
             async with super().acquire(case) as allocation:
                 yield allocation
             written.append(result_file(tmp_path).with_name("round.json").is_file())
@@ -305,7 +320,9 @@ def test_a_give_back_that_does_not_heed_its_end_is_left_behind(
 
     class Swallows(Granted):
         @asynccontextmanager
-        async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+        async def acquire(
+            self, case: CasePlan, earlier: GrantedJob | None = None
+        ) -> AsyncIterator[Allocation]:
             async with super().acquire(case) as allocation:
                 yield allocation
             cancelled = 0
@@ -317,3 +334,27 @@ def test_a_give_back_that_does_not_heed_its_end_is_left_behind(
 
     result = run_round(tmp_path, FakeRuntime(), allocator=Swallows())
     assert "the hosts could not be given back: not done after 0.1 s" in result.notes
+
+
+def test_the_hosts_of_a_round_that_is_taken_up_are_asked_for_by_the_job_that_it_had(tmp_path: Path) -> None:
+    had = GrantedJob("kubernetes", "job-1", ("gpu7", "gpu3"), pods=("job-1-0-x7k2p", "job-1-1-b9w4d"))
+    asked: list[GrantedJob | None] = []
+
+    class Gone(Granted):
+        @asynccontextmanager
+        async def acquire(
+            self, case: CasePlan, earlier: GrantedJob | None = None
+        ) -> AsyncIterator[Allocation]:
+            asked.append(earlier)
+            raise AllocationError("they are gone")
+            yield
+
+    opened = make_session(tmp_path, FakeRuntime(), allocator=Gone())
+    case = opened.plan.cases[0]
+    noted = replace(observed(case), allocation=had).as_dict()
+    begun = RoundSoFar(
+        RoundKey(case.settings.name, 1), "train", seen=parsed(Observation, noted, "journal.jsonl")
+    )
+    asyncio.run(asyncio.wait_for(Round(opened, case, 1, begun).run(), timeout=60))
+    opened.journal.close()
+    assert asked == [had]

@@ -239,7 +239,7 @@ class Round:
 
     async def _acquire(self, held: AsyncExitStack) -> None:
         state, case = self.state, self.state.case
-        allocation = await granted(self.session.allocator, case, held, is_taken_up=state.is_taken_up)
+        allocation = await granted(self.session.allocator, state, held)
         self.hosts, self.tenure, self._keep = allocation.hosts, allocation.tenure, allocation.keep
         names = tuple(host.name for host in self.hosts)
         state.case = replace(case, hosts=names)

@@ -18,7 +18,6 @@ from run_benchmarks.hosts.base import (
 )
 from run_benchmarks.hosts.granted import AllocationEnd, Tenure
 from run_benchmarks.names import nodes_of
-from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.session import Session, result_of
 from run_benchmarks.transports.out_of_reach import OutOfReach
@@ -29,22 +28,18 @@ T = TypeVar("T")
 WORD_S = 20.0
 
 
-async def granted(
-    allocator: Allocator, case: CasePlan, held: AsyncExitStack, *, is_taken_up: bool
-) -> Allocation:
-    """Hosts for a round of the case, until `held` is closed.
-
-    Args:
-        is_taken_up: it had its hosts before.
+async def granted(allocator: Allocator, state: RoundState, held: AsyncExitStack) -> Allocation:
+    """Hosts for a round, until `held` is closed: those that it had where it is taken up.
 
     Raises:
         StageFailed: there are none.
         NotTakenUpError: nobody can tell whether it still has its hosts.
     """
+    case = state.case
     try:
-        allocation = await held.enter_async_context(allocator.acquire(case))
+        allocation = await held.enter_async_context(allocator.acquire(case, state.allocation))
     except AllocationError as error:
-        if is_taken_up and isinstance(error, NoAnswerError):
+        if state.is_taken_up and isinstance(error, NoAnswerError):
             message = f"what became of the hosts of {case.settings.name} is not known: {error.message}"
             remedy = error.remedy or "see that the scheduler answers here"
             remedy = (

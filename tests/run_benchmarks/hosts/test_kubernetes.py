@@ -357,6 +357,30 @@ def test_a_search_of_which_no_pod_is_left_is_not_taken_up(api: KubernetesApi, pl
     assert caught.value.end and "docs/failures.md" in caught.value.remedy
 
 
+@pytest.mark.parametrize("rank", [0, 1], ids=["controller", "worker"])
+def test_a_pod_that_came_to_the_same_node_is_not_the_one_that_a_search_began_in(
+    api: KubernetesApi, plan: Plan, rank: int
+) -> None:
+    async def scenario() -> None:
+        search = replace(plan.cases[0], roles=("controller", "worker"))
+        async with open_allocator(plan, UID).acquire(search) as first:
+            earlier = await first.tenure.record() if first.tenure else None
+            lost = api.of_kind("pods")[rank]
+            name = lost["metadata"]["name"]
+            beside = {**lost["metadata"], "name": f"{name}-2", "creationTimestamp": "2099-01-01T00:00:00Z"}
+            api.objects["pods", beside["name"]] = {**lost, "metadata": beside}
+            del api.objects["pods", name]
+            again = replace(search, hosts=tuple(host.name for host in first.hosts))
+            async with open_allocator(plan, UID).acquire(again, earlier) as second:
+                assert (await second.hosts[1 - rank].transport.run(["echo", "it runs"])).ok
+                with pytest.raises(TransportError):
+                    await second.hosts[rank].transport.run(["true"])
+                kind = second.end and second.end.failure_class
+                assert kind is (None if rank else FailureClass.ALLOCATION_CANCELLED)
+
+    asyncio.run(asyncio.wait_for(scenario(), LIMIT_S))
+
+
 def test_a_node_that_failed_gets_pods_only_where_no_other_takes_them(api: KubernetesApi, plan: Plan) -> None:
     async def scenario() -> None:
         hosts = open_allocator(plan, UID)

@@ -106,6 +106,24 @@ def test_what_was_collected_is_removed_and_the_rest_stays(paths: HostPaths, shel
     assert remove(paths, first, second).returncode == 0, "there is nothing left to do"
 
 
+@pytest.mark.parametrize("collected", [1, 0], ids=["a node's folder", "what is empty"])
+def test_what_another_host_removes_meanwhile_is_not_made_again(
+    paths: HostPaths, tmp_path: Path, shell: None, collected: int
+) -> None:
+    """It shares the folders: one that was made again under its hands failed there, and here."""
+    folder, made = make(paths, node_of()), tmp_path / "made"
+    (folder / "rank0.out.log").write_text("FINISHED")
+    for name, first in (
+        ("env", 'case $(pwd -P) in */runs) rm -rf ./uid; esac; exec /usr/bin/env "$@"'),
+        ("mkdir", f'echo "$@" >> "{made}"; exec /bin/mkdir "$@"'),
+    ):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{first}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    done = remove(paths, *[folder] * collected)
+    assert (done.returncode, done.stderr, made.exists()) == (0, "", False)
+    assert not Path(paths.run).exists() and Path(paths.work, "runs").is_dir()
+
+
 def test_a_planted_link_is_removed_and_not_what_it_leads_to(
     paths: HostPaths, tmp_path: Path, shell: None
 ) -> None:

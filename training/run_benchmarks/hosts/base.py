@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from run_benchmarks.hosts.granted import AllocationEnd, Tenure
+from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob, Tenure
 from run_benchmarks.plan.host_ranges import LONGEST_HOST
 from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.run_log import LOGGER
@@ -136,10 +136,13 @@ class Allocator(Protocol):
         """Those standing hosts that every round of the case will get; none where they are known only then."""
         ...
 
-    def acquire(self, case: CasePlan) -> AbstractAsyncContextManager[Allocation]:
+    def acquire(
+        self, case: CasePlan, earlier: GrantedJob | None = None
+    ) -> AbstractAsyncContextManager[Allocation]:
         """Hosts for one round of the case, as long as the context lasts.
 
-        Where hosts are known only then, `case.hosts` has those that the round had before it was taken up, or none.
+        Where hosts are known only then, `case.hosts` has those that the round had before it was taken up, or none;
+        `earlier` is the job that they were of.
 
         Entering may take as long as a queue does, and may be cancelled. Leaving ends what was granted; units and
         files of the round are gone by then, or their host is out of reach. What does not end in time is not waited for

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from run_benchmarks.hosts.base import Allocation, Host
+from run_benchmarks.hosts.granted import GrantedJob
 from run_benchmarks.plan.records import CasePlan, ClusterSettings
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.transports.base import Transport
@@ -35,7 +36,7 @@ class FixedHosts:
         return tuple(self._by_name[name] for name in case.hosts)
 
     @asynccontextmanager
-    async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+    async def acquire(self, case: CasePlan, earlier: GrantedJob | None = None) -> AsyncIterator[Allocation]:
         """The planned hosts, at once."""
         yield Allocation(self.planned(case))
 

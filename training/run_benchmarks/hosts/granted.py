@@ -17,8 +17,9 @@ _Text = Annotated[str, Field(max_length=LONGEST)]
 class GrantedJob:
     """The job that a round ran in: `allocation` of `round.json` and `result.json`.
 
-    nodes: all of the job's, in the scheduler's order; a round may have used fewer. tres: what the scheduler counts of
-    them, and `per_node` what was asked for on each, as Slurm writes both. submitted, started: as the scheduler's
+    nodes: all of the job's, in the scheduler's order; a round may have used fewer. pods: Kubernetes' names
+    of them; in the place of one that is gone another may come to the same node. tres: what the scheduler counts of the
+    nodes, and `per_node` what was asked for on each, as Slurm writes both. submitted, started: as the scheduler's
     clock has them, ISO 8601 without an offset; waited_s: between the two. state: the last while the round had it; its
     end's where that took the hosts away.
     energy_j: by the scheduler's accounting, of all nodes from the job's start to its end; None where it has none.
@@ -37,6 +38,7 @@ class GrantedJob:
     started: _Text = ""
     waited_s: float | None = None
     energy_j: float | None = None
+    pods: Annotated[tuple[_Text, ...], Field(max_length=MOST_NODES)] = ()
 
 
 @dataclass(frozen=True)

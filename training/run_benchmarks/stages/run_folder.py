@@ -51,14 +51,17 @@ MAKE_OPEN_FOLDER = (
 def _removal(go: str) -> str:
     """What removes, of $1, the run's folder, those folders in it that follow, and what is empty then.
 
-    Another host that shares them may do so at once: what has gone meanwhile is removed.
+    Another host that shares them may do so at once: what has gone meanwhile is removed, and nothing on the way to it is
+    made again.
     """
     return (
-        f'[ -e "$0/$1" ] || [ -L "$0/$1" ] || exit 0; {go}{OWN_FOLDERS}run=$1; shift; '
+        f'[ -e "$0/$1" ] || [ -L "$0/$1" ] || exit 0; {go}{OWN_FOLDERS}make() {{ :; }}; run=$1; shift; '
         'gone() { [ ! -e "./$1" ] && [ ! -L "./$1" ]; }; '
-        'for d; do gone "$d" || (own "${d%/*}"; exec rm -rf "./${d##*/}") || gone "$d" || failed=1; done; '
-        '(own "$run"; find . -mindepth 1 -depth -type d -empty -delete 2>/dev/null; '
-        'cd -P .. && rmdir "./${run##*/}" 2>/dev/null; :) || gone "$run" || failed=1; exit "${failed:-0}"'
+        'try() { why=$("$@" 2>&1) || gone "$d" || { printf "%s\\n" "$why" >&2; failed=1; }; }; '
+        'drop() { own "${d%/*}"; exec rm -rf "./${d##*/}"; }; '
+        'sweep() { own "$d"; find . -mindepth 1 -depth -type d -empty -delete 2>/dev/null; '
+        'cd -P .. && rmdir "./${d##*/}" 2>/dev/null; :; }; '
+        'for d; do gone "$d" || try drop; done; d=$run; gone "$d" || try sweep; exit "${failed:-0}"'
     )
 
 

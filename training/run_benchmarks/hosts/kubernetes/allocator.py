@@ -16,7 +16,7 @@ from run_benchmarks.hosts.base import (
     NotGivenBackError,
     warn_of_stuck_jobs,
 )
-from run_benchmarks.hosts.granted import AllocationEnd
+from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob
 from run_benchmarks.hosts.kubernetes.answers import asked, no_answer
 from run_benchmarks.hosts.kubernetes.ends import PodTenure, deleted, ended
 from run_benchmarks.hosts.kubernetes.manifests import ALIVE, KINDS, LABEL_JOB, Workers
@@ -83,12 +83,12 @@ class KubernetesHosts:
         self._avoided.add(host)
 
     @asynccontextmanager
-    async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+    async def acquire(self, case: CasePlan, earlier: GrantedJob | None = None) -> AsyncIterator[Allocation]:
         """The pods of a job: those that are there, where the round had some before it was taken up."""
         hosts: tuple[Host, ...] = ()
         keeping: asyncio.Task[None] | None = None
         try:
-            job, pods = await self._job_and_pods(case)
+            job, pods = await self._job_and_pods(case, earlier.pods if earlier else ())
             names = case.hosts if _is_search_again(case) else names_of(pods)
             hosts = hosts_of(names, pods, job, self._kubectl)
             self._held = {pod.name: hosts[pod.index] for pod in pods}
@@ -155,15 +155,15 @@ class KubernetesHosts:
         self._avoided.update(pod.spec.node_name for pod in pods if pod.spec.node_name)
         raise NotGivenBackError(stuck, DELETE_S, where=WHERE, remedy=STUCK_REMEDY)
 
-    async def _job_and_pods(self, case: CasePlan) -> tuple[str, tuple[Pod, ...]]:
-        """A job, with its pods by their index, which all run; of a search that is taken up those that are left."""
+    async def _job_and_pods(self, case: CasePlan, earlier: Sequence[str]) -> tuple[str, tuple[Pod, ...]]:
+        """A job, with its pods by their index, which all run; of a search that is taken up those left of `earlier`."""
         nodes, limit_s = case.settings.nnodes, self._settings.pending_limit
         try:
             job = await self._job_for(case)
             # of pods that are there already an answer is not waited for as long as new ones may be pending
             pods = await asked(lambda: self._kubectl.pods(_of_job(job))) if case.hosts else ()
             if _is_search_again(case):
-                return job, those_left(case.hosts, pods, job)
+                return job, those_left(case.hosts, pods, job, earlier)
             stuck = tuple(self._stuck.values())
             return job, await Pending(self._kubectl, job, _of_job(job), nodes, limit_s, stuck).ready()
         except AllocationError:
@@ -211,8 +211,13 @@ def hosts_of(names: Sequence[str], pods: Sequence[Pod], job: str, kubectl: Kubec
     )
 
 
-def those_left(names: Sequence[str], pods: Sequence[Pod], job: str) -> tuple[Pod, ...]:
+def those_left(
+    names: Sequence[str], pods: Sequence[Pod], job: str, earlier: Sequence[str] = ()
+) -> tuple[Pod, ...]:
     """The pods that a search of these hosts began in, as far as they are there: the job may have made others since.
+
+    Args:
+        earlier: the names of those; none of a run that code began which did not record them.
 
     Raises:
         AllocationError: none is.
@@ -221,7 +226,9 @@ def those_left(names: Sequence[str], pods: Sequence[Pod], job: str) -> tuple[Pod
     left = {
         pod.index: pod
         for pod in newest_first
-        if 0 <= pod.index < len(names) and names[pod.index] in (_node(pod), _shared(pod))
+        if 0 <= pod.index < len(names)
+        and names[pod.index] in (_node(pod), _shared(pod))
+        and (not earlier or pod.name in earlier)
     }
     if not left:
         raise AllocationError.by(ended(job, deleted(f"{job}-0"), names[0]))

@@ -96,7 +96,8 @@ class PodTenure:
     async def record(self) -> GrantedJob:
         """The job, as it was seen last."""
         nodes = tuple(self._nodes.values())
-        return GrantedJob("kubernetes", self._job, nodes, self._state, started=self._started)
+        pods = tuple(self._nodes)
+        return GrantedJob("kubernetes", self._job, nodes, self._state, started=self._started, pods=pods)
 
     async def _gone(self) -> tuple[str, PodEnd] | None:
         pods = {pod.name: pod for pod in await self._kubectl.pods(self._selector)}

@@ -16,7 +16,7 @@ from run_benchmarks.hosts.base import (
     NotGivenBackError,
     warn_of_stuck_jobs,
 )
-from run_benchmarks.hosts.granted import AllocationEnd
+from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob
 from run_benchmarks.hosts.slurm.ends import ended, node_lost
 from run_benchmarks.hosts.slurm.holder import beat_s, job_name, sbatch_argv, script
 from run_benchmarks.hosts.slurm.jobs import NoSuchNodesError, Slurm
@@ -68,7 +68,7 @@ class SlurmHosts:
         self._avoided = [*(each for each in self._avoided if each != host), host]
 
     @asynccontextmanager
-    async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+    async def acquire(self, case: CasePlan, earlier: GrantedJob | None = None) -> AsyncIterator[Allocation]:
         """The nodes of a job: those of `case.hosts`, where the round had some before it was taken up."""
         try:
             job = await self._job_for(case)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from run_benchmarks.hosts.answers import answer_to
 from run_benchmarks.hosts.base import Allocation, AllocationError, Host
+from run_benchmarks.hosts.granted import GrantedJob
 from run_benchmarks.hosts.slurm.allocator import NodeOpener, hosts_of
 from run_benchmarks.hosts.slurm.jobs import Slurm
 from run_benchmarks.hosts.slurm.tenure import JobTenure
@@ -39,7 +40,7 @@ class OwnJob:
         """There are no other hosts."""
 
     @asynccontextmanager
-    async def acquire(self, case: CasePlan) -> AsyncIterator[Allocation]:
+    async def acquire(self, case: CasePlan, earlier: GrantedJob | None = None) -> AsyncIterator[Allocation]:
         """The nodes that the plan has given to the case."""
         job = await answer_to(lambda: self._slurm.look(os.environ["SLURM_JOB_ID"]))
         if job is None:
