@@ -405,7 +405,7 @@ def test_judging_that_breaks_is_the_rounds_failure(tmp_path: Path, monkeypatch: 
     def broken(*arguments: object) -> None:
         raise RecursionError("too deep")
 
-    monkeypatch.setattr(round_state, "judge", broken)
+    monkeypatch.setattr(round_state, "without_secrets", broken)
     result = run_round(tmp_path, FakeRuntime())
     assert result.failure is not None
     assert (result.failure.stage, result.failure.failure_class) == (
