@@ -93,3 +93,16 @@ def test_of_very_many_a_bounded_number_is_kept_and_the_last_one_covers_the_rest(
     found = steps(lambda second: 1_000_000 * (second // 2 % 2), range(4_000))
     assert len(found) <= MOST_STEPS
     assert any(step.touches(3_990_000, 3_991_000) for step in found)
+
+
+def test_of_a_clock_that_is_set_to_and_fro_each_time_is_known_however_many_sources_there_are() -> None:
+    """Steps of several sources that are one take the room of one; what comes when it is full is in the last."""
+    names = [f"source{number}" for number in range(6)]
+    found = steps(lambda second: 3_000 * (second // 10 % 2), range(905), *names)
+    assert len(found) == 90
+    assert all(
+        any(step.touches(1000 * at - 4_000, 1000 * at + 4_000) for step in found) for at in range(10, 901, 10)
+    )
+    more = steps(lambda second: 3_000 * (second // 10 % 2), range(2_005), *names)
+    assert len(more) == MOST_STEPS
+    assert all(more[-1].touches(1000 * at, 1000 * at + 10_000) for at in range(1_010, 2_000, 10))

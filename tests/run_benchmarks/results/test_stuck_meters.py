@@ -9,9 +9,11 @@ import pytest
 
 from run_benchmarks.results.phases import PhaseEvents
 from run_benchmarks.results.round_telemetry import TelemetryOutcome, telemetry_outcome
+from run_benchmarks.results.stuck_meters import standing_still
+from run_benchmarks.results.telemetry_file import read_power
 from utils.events import Event, EventName
 from utils.telemetry.lines import TELEMETRY_FILE, record_line
-from utils.telemetry.records import Sample, Scope, SourceInfo
+from utils.telemetry.records import Sample, Scope, SourceInfo, Window, ticks_of
 
 T0 = 1_700_000_000_000  # the first reading
 RANKS, TRAIN = 5, 10  # seconds after it
@@ -60,26 +62,49 @@ def test_a_meter_that_repeats_itself_beside_a_chip_that_rises_is_contradicted(tm
     outcome = judged(tmp_path, {"pwr": still(300.0), "nvml": rises(50.0, 250.0)})
     what = "rise of pwr from idle >= nvml"
     assert rise(outcome) == (what, 0, pytest.approx(200), False)
-    told = (
-        f"h0_noderank0: {what} does not hold: 0 W against 200 W while training, of which 25% would be allowed"
-    )
+    told = f"h0_noderank0: {what} does not hold: 0 W against 200 W, of which 75% would be allowed"
     assert outcome.figures["energy"].caveat.startswith(told)
     assert outcome.figures["energy_above_idle"].caveat.startswith(told)
     assert [note for note in outcome.notes if note.startswith(told)]
 
 
 @pytest.mark.parametrize(
-    ("training", "agrees"), [(500.0, True), (432.0, True), (424.0, False), (300.0, False), (250.0, False)]
+    ("training", "agrees"), [(500.0, True), (348.0, True), (346.0, False), (300.0, False), (250.0, False)]
 )
-def test_a_rise_may_be_short_by_a_tenth_of_the_power_and_20_w(
+def test_a_rise_may_be_short_by_three_quarters_of_that_of_the_parts(
     training: float, agrees: bool, tmp_path: Path
 ) -> None:
-    """That of the chips is 190 W: 432 W are 58 W short of 490 W, of 63.2 W, and 424 W 66 W, of 62.4 W."""
+    """That of the chips is 190 W: the meter has to rise by 47.5 W."""
     sources = {"pwr": rises(300.0, training), "nvml": rises(50.0, 200.0), "rapl": rises(20.0, 60.0)}
     what, first, second, is_so = rise(judged(tmp_path, sources)) or ("", None, None, None)
     assert what == "rise of pwr from idle >= nvml + rapl"
     assert (first, second) == (pytest.approx(training - 300), pytest.approx(190))
     assert is_so is agrees
+
+
+def test_a_host_that_was_busy_while_idle_was_read_contradicts_nothing(tmp_path: Path) -> None:
+    """200 W of other work have gone when the chip takes 440 W more."""
+    outcome = judged(tmp_path, {"pwr": rises(500.0, 740.0), "nvml": rises(60.0, 500.0)})
+    assert rise(outcome) == ("rise of pwr from idle >= nvml", pytest.approx(240), pytest.approx(440), True)
+
+
+@pytest.mark.parametrize("parts_w", [1e-300, 1e-9, 19.0])
+def test_what_parts_hardly_rise_by_is_not_compared(parts_w: float, tmp_path: Path) -> None:
+    outcome = judged(tmp_path, {"pwr": rises(128.0, 64.0), "nvml": rises(0.0, parts_w)})
+    assert rise(outcome) is None
+
+
+def test_devices_of_one_meter_that_stand_still_are_one_note(tmp_path: Path) -> None:
+    folder = tmp_path / "h0_noderank0"
+    folder.mkdir()
+    lines = [record_line(SourceInfo(T0, "pwr", Scope.MACHINE, 1.0))]
+    for second in range(60):
+        samples = [Sample(T0 + 1000 * second, "pwr", f"d{n}", power_w=100.0) for n in range(30)]
+        lines += [record_line(tick) for tick in ticks_of(samples)]
+    (folder / TELEMETRY_FILE).write_text("".join(lines))
+    telemetry = read_power(folder / TELEMETRY_FILE)
+    ((_, text),) = standing_still(telemetry, Window(T0 + 5_000, T0 + 59_000))
+    assert text.startswith("pwr d0 (and 29 other devices) has told the same value 60 times (100 W)")
 
 
 def test_a_meter_that_averages_over_a_minute_is_not_contradicted(tmp_path: Path) -> None:

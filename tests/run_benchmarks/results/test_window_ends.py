@@ -53,6 +53,26 @@ def test_a_short_training_is_off_by_as_much_as_is_said(first_ms: int) -> None:
     assert ("may be off by some" in energy.doubt_at_ends) is (2 * at_an_end > 0.02 * energy.value)
 
 
+@pytest.mark.parametrize(
+    ("count", "apart_s", "evaluation_ms"), [(20, 10, 1000), (20, 10, 600), (30, 5, 1000)]
+)
+def test_what_many_evaluations_take_from_the_training_between_them_is_said(
+    count: int, apart_s: int, evaluation_ms: int
+) -> None:
+    """500 W while training, 100 W in each evaluation: what lies beyond an edge is itself a part of both."""
+    starts = [10_000 + number * apart_s * 1000 + 237 * number % 1000 for number in range(count)]
+    steps = {0: 500.0}
+    for start in starts:
+        steps |= {start: 100.0, start + evaluation_ms: 500.0}
+    ends = [start + evaluation_ms for start in starts]
+    windows = [Window(end, start) for end, start in zip(ends, starts[1:], strict=False)]
+    telemetry = counted(steps, 500, starts[-1] + 20_500)
+    power = energy_and_power(telemetry, windows, "gpu", device_energies(telemetry, windows, "gpu"))[1]
+    assert power.value is not None
+    assert power.unsure == pytest.approx(500 - power.value, rel=0.05)
+    assert power.doubt_at_ends
+
+
 def test_a_long_training_is_sure() -> None:
     steps = {0: 50.0, 10_000: 450.0, 130_000: 50.0}
     energy = energy_over(counted(steps, 500, 140_000), Window(10_000, 130_000), "gpu")

@@ -96,10 +96,9 @@ class Counter:
         return (self.ends_ms[-1] <= window.start_ms and self.error) or otherwise
 
     def _unsure_j(self, place: int, window: Window) -> float:
-        """By how much the part inside of a growth is off, as its neighbours on either side of the edge tell it.
+        """By how much the part inside of a growth is off, if power inside was that of the next whole growth there.
 
-        Either power outside was that of the growth beyond, or power inside that of the next one, if that is whole: what
-        comes to less.
+        Where there is none, power outside is taken as that of the growth beyond.
         """
         start_ms, end_ms = float(self.starts_ms[place]), float(self.ends_ms[place])
         inside_ms = min(end_ms, window.end_ms) - max(start_ms, window.start_ms)
@@ -108,10 +107,11 @@ class Counter:
             (place - 1, place + 1, window.start_ms - start_ms),
             (place + 1, place - 1, end_ms - window.end_ms),
         ):
-            parts = [(beyond, outside_ms)] + [(within, inside_ms)] * self._is_inside(within, window)
-            joules = [abs(self._watts(other) - self._watts(place)) * ms / 1000 for other, ms in parts]
-            if outside_ms > 0:
-                unsure_j += min((each for each in joules if not math.isnan(each)), default=0.0)
+            is_told = self._is_inside(within, window) and not math.isnan(self._watts(within))
+            other, part_ms = (within, inside_ms) if is_told else (beyond, outside_ms)
+            off_j = abs(self._watts(other) - self._watts(place)) * part_ms / 1000
+            if outside_ms > 0 and not math.isnan(off_j):
+                unsure_j += off_j
         return unsure_j
 
     def _is_inside(self, place: int, window: Window) -> bool:

@@ -155,7 +155,7 @@ def _read_at_all(columns: Mapping[str, Column]) -> dict[str, Column]:
 def measured(each: Measurement) -> Measured:
     """As it stands below its source: the method, or why there is no value."""
     text = each.reason or each.source.rpartition(": ")[2]
-    text = "; ".join(filter(None, (text, each.doubt_at_ends)))
+    text = "; ".join(filter(None, (each.doubt_at_ends, text)))  # what is long is cut at its end
     return Measured(each.value, each.coverage, shortened_to_words(text, LONGEST_NOTE))
 
 

@@ -227,7 +227,10 @@ def _mean(name: str, nodes: Sequence[NodePower], doubt: str) -> Figure:
     caveats += [doubt] if doubt else []
     caveats += [f"{node.name}: {node.doubt}" for node in nodes if node.doubt][:1]
     caveats += [f"{node}: {each.doubt}" for node, each in measured.items() if each.doubt][:1]
-    caveats += [f"{node}: {text}" for node, each in measured.items() if (text := each.doubt_at_ends)][:1]
+    at_ends = {node: text for node, each in measured.items() if (text := each.doubt_at_ends)}
+    if at_ends:
+        worst = max(at_ends, key=lambda node: measured[node].unsure_part)
+        caveats.append(f"{worst}: {at_ends[worst]}")
     scope = nodes[0].scope.value  # that of all of them
     return replace(figure, coverage=covered, caveat="; ".join(caveats), scope=scope)
 

@@ -55,9 +55,11 @@ class Span(NamedTuple):
     @property
     def unsure(self) -> float:
         """By so much `mean_inside` is off if the value changed just at an edge that cuts the span."""
+        if self.inside_ms == self.length_ms:
+            return 0.0
         inner = [self.last] * (self.time_ms < self.start)
         inner += [self.first] * (self.end < self.time_ms + self.length_ms)
-        return max((abs(value - self.mean_inside) for value in inner), default=0.0)
+        return max(abs(value - self.mean_inside) for value in inner)
 
 
 def spans(points: Iterator[Point], window: Window, hole_ms: float) -> Iterator[Span]:

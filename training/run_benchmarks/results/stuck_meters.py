@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from run_benchmarks.results.telemetry_result import MOST_SOURCES
+from utils.numbers import counted
 from utils.telemetry.records import Scope, Telemetry, Window
 from utils.telemetry.series import POWER, Series
 
@@ -17,12 +18,14 @@ LEAST_READINGS, LEAST_MS = 10, 30_000
 def standing_still(telemetry: Telemetry, training: Window) -> Iterator[tuple[str, str]]:
     """Each such source, and what a reader must know of it."""
     for source in telemetry.with_scope(Scope.MACHINE)[:MOST_SOURCES]:
-        for device, series in telemetry.series(source).items():
-            told = _only_value(series, training)
-            if told:
-                which = f"{source} {device}".strip()
-                text = "from before the training on: see whether the meter is read anew"
-                yield f"{which} stands still", f"{which} has told the same value {told}, {text}"
+        devices = telemetry.series(source)
+        told = {device: text for device, series in devices.items() if (text := _only_value(series, training))}
+        if told:
+            first = next(iter(told))
+            others = f" (and {counted(len(told) - 1, 'other device')})" if len(told) > 1 else ""
+            text = "from before the training on: see whether the meter is read anew"
+            which = f"{source} {first}".strip()
+            yield f"{source} stands still", f"{which}{others} has told the same value {told[first]}, {text}"
 
 
 def _only_value(series: Series, training: Window) -> str:

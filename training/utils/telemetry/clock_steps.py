@@ -8,6 +8,8 @@ from typing import NamedTuple
 # Between the two clocks of one stamp a busy machine may do something else for a moment. Both are slewed alike.
 LEAST_STEP_MS, OF_A_GAP = 200.0, 0.001
 MOST_STEPS = 100
+# So many of the latest are looked at for the same step by another source: more than a node has.
+MOST_SOURCES = 32
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,10 @@ class ClockStep:
         """Whether it may be within these times."""
         return self.ends[0] <= end_ms and self.ends[1] >= start_ms
 
-    def is_within(self, other: ClockStep) -> bool:
-        """Whether this is the same step, seen by a source that is read more often."""
-        (first, last), (begin, end) = self.ends, other.ends
+    def is_of(self, other: ClockStep) -> bool:
+        """Whether both may be the same step, seen by two sources."""
         is_as_far = abs(self.moved_ms - other.moved_ms) <= LEAST_STEP_MS
-        return is_as_far and begin <= first and last <= end and last - first < end - begin
+        return is_as_far and self.touches(*other.ends)
 
 
 class _Stamp(NamedTuple):
@@ -67,6 +68,7 @@ class ClockSteps:
 
     of_controller: bool = False
     _steps: list[ClockStep] = field(default_factory=list)
+    _is_full: bool = False
     _sources: dict[str, _Source] = field(default_factory=dict)
 
     def begin(self, source: str) -> None:
@@ -97,13 +99,19 @@ class ClockSteps:
         """All of them, each by the source that knows best when it was. Of a last reading nothing bears it out."""
         for source in list(self._sources):
             self.begin(source)
-        steps = self._steps
-        return tuple(each for each in steps if not any(other.is_within(each) for other in steps))
+        return tuple(self._steps)
 
     def _add(self, last: _Stamp, stamp: _Stamp) -> None:
         step = ClockStep(last.placed_ms, stamp.placed_ms, stamp.moved_since(last), self.of_controller)
-        if len(self._steps) < MOST_STEPS:
-            self._steps.append(step)
+        if self._is_full:
+            ends = (*self._steps[-1].ends, *step.ends)  # of very many the last one stands for the rest
+            self._steps[-1] = replace(self._steps[-1], before_ms=min(ends), after_ms=max(ends))
             return
-        ends = (*self._steps[-1].ends, *step.ends)  # of very many the last one stands for the rest
-        self._steps[-1] = replace(self._steps[-1], before_ms=min(ends), after_ms=max(ends))
+        for place, other in enumerate(
+            self._steps[-MOST_SOURCES:], start=max(0, len(self._steps) - MOST_SOURCES)
+        ):
+            if step.is_of(other):  # the source that is read more often knows better when it was
+                self._steps[place] = min(other, step, key=lambda each: each.ends[1] - each.ends[0])
+                return
+        self._steps.append(step)
+        self._is_full = len(self._steps) == MOST_STEPS

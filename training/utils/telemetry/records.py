@@ -256,10 +256,16 @@ class Measurement:
     unsure: float = 0.0
 
     @property
+    def unsure_part(self) -> float:
+        """`unsure` as a part of the value."""
+        if not self.unsure or self.value is None:
+            return 0.0
+        return self.unsure / abs(self.value) if self.value else math.inf
+
+    @property
     def doubt_at_ends(self) -> str:
         """That it is not sure, where that is more than a small part of it; or nothing."""
-        if self.value is None or self.unsure <= SURE * abs(self.value):
+        if self.unsure_part <= SURE:
             return ""
-        part = 100 * self.unsure / abs(self.value) if self.value else math.inf
-        much = f"some {part:.2g} %" if part < 100 else "as much as it is"
+        much = f"some {100 * self.unsure_part:.2g} %" if self.unsure_part < 1 else "as much as it is"
         return f"the load changed between the readings around an end of its window: it may be off by {much}"
