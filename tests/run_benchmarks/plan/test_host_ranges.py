@@ -40,6 +40,8 @@ def test_a_slip_of_the_pen_does_not_fill_the_memory() -> None:
             expand(entry)
     with pytest.raises(ValueError, match="no range"):
         expand("n[1-9999999999999999999]")
+    with pytest.raises(ValueError, match="names of more than"):
+        expand("n[1-9999]" + "[1]" * 100_000)
 
 
 def test_hosts_are_shown_as_they_may_be_written() -> None:

@@ -76,7 +76,9 @@ def test_a_run_that_goes_on_holds_it_once_and_so_does_its_end(
 
     monkeypatch.setattr(runner, "_run_round", run_round)
     plan = SimpleNamespace(cases=[make_case()], done={}, rounds=lambda _: (1, 2, 3))
-    session = SimpleNamespace(plan=plan, interrupt=asyncio.Event(), log_dir=tmp_path, display=Display())
+    session = SimpleNamespace(
+        plan=plan, interrupt=asyncio.Event(), log_dir=tmp_path, display=Display(), stranded=[]
+    )
     results: list[RoundResult] = []
     asyncio.run(runner._run_cases(cast(Session, session), results, None))
     shown = Secrets(held=frozenset({"open sesame"})).hide_in(results)

@@ -35,6 +35,8 @@ def expand(entry: str) -> tuple[str, ...]:
     plain, ranges = _BRACKETS.split(entry)[::2], _BRACKETS.findall(entry)
     if any("[" in part or "]" in part for part in plain):
         raise ValueError("has a bracket without its other half")
+    if len("".join(plain)) + len(ranges) > LONGEST_HOST:
+        raise ValueError(f"stands for names of more than {LONGEST_HOST} characters")
     # counted before any is made: a few characters may stand for more than fits in the memory
     if entry.count(",") >= MOST_HOSTS or math.prod(map(_count, ranges)) > MOST_HOSTS:
         raise ValueError(f"stands for more than {MOST_HOSTS} hosts")
