@@ -115,6 +115,8 @@ def listed(*rows: tuple[str, str]) -> str:
 FIRST, SECOND = ("PS1 Input Power", "100 Watts"), ("PS2 Input Power", "108 Watts")
 LISTINGS = [
     ((("CPU1 Temp", "40 degrees C"), ("Pwr Consumption", "168 Watts")), ("Pwr Consumption",)),
+    # Huawei iBMC, as go-ipmi's issue 33 shows it: its supplies' have the total's name with a number behind it
+    ((("Power", "168 Watts"), ("Power1", "90 Watts"), ("Power2", "78 Watts")), ("Power",)),
     ((FIRST, SECOND, ("CPU Power", "60 Watts")), ("PS1 Input Power", "PS2 Input Power")),
     ((FIRST, ("PS2 Input Power", "0 Watts")), ("PS1 Input Power", "PS2 Input Power")),
     ((("Total_Power", "No Reading"), ("PSU1_PIN", "120 Watts"), ("PSU1_POUT", "99 Watts")), ("PSU1_PIN",)),

@@ -267,6 +267,15 @@ def test_what_says_less_that_it_is_a_machine_does_not_rival_the_box(silent: Any,
         assert source.read() == 700
 
 
+@pytest.mark.parametrize("name", ["motherboard", "WP_Baseboard", "Front_Panel", "PDB_0", "Bluefield_BMC"])
+def test_a_silent_board_does_not_rival_the_box_though_it_says_as_much(name: str, tmp_path: Path) -> None:
+    """As bmcweb has it: whatever has no type is a RackMount, and each holds the system."""
+    resources = two_chassis(name) | {f"Chassis/{name}": BOX_OF_A_MACHINE | HOLDS}
+    resources["Chassis/Box"] |= BOX_OF_A_MACHINE | HOLDS
+    with reading(tmp_path, resources) as (source, _):
+        assert source.read() == 700
+
+
 def test_a_board_in_a_part_of_the_box_is_within_the_box(tmp_path: Path) -> None:
     within_riser, within_box = (
         {"Links": {"ContainedBy": link(f"Chassis/{outer}")}} for outer in ("Riser", "Box")

@@ -75,10 +75,19 @@ class Sensor:
         """It has no reading; one that is beyond a threshold (nc, cr) has."""
         return self.status == "ns"
 
+    @property
+    def kind(self) -> str:
+        """Its name without a number behind it."""
+        return self.plain.rstrip("0123456789")
+
+    @property
+    def is_a_supplys(self) -> bool:
+        """Whether it is a power supply's by its entity, and may be by its name."""
+        return self.kind in _NOT_OF_A_SUPPLY and self.entity.startswith(_SUPPLY_ENTITY)
+
     def is_total(self, name: str) -> bool:
         """Whether it is the one of this name of the whole machine."""
-        may_be_a_supply = name in _NOT_OF_A_SUPPLY and self.entity.startswith(_SUPPLY_ENTITY)
-        return self.plain == name and not may_be_a_supply
+        return self.plain == name and not self.is_a_supplys
 
 
 @dataclass(frozen=True)
@@ -199,8 +208,10 @@ def sensors_of_machine(listing: str, states_of_supplies: Callable[[], str]) -> C
     watts = [each for each in sensors if not each.is_silent and each.reading.endswith(" Watts")]
     alike = _alike(_names(sensors))
     # one of several that a number tells apart may be a part of what they measure together
-    count = Counter(each.plain.rstrip("0123456789") for each in sensors if each.is_silent or each in watts)
-    single = [each for each in watts if count[each.plain] == 1 and each.name not in alike]
+    count = Counter(
+        each.kind for each in sensors if (each.is_silent or each in watts) and not each.is_a_supplys
+    )
+    single = [each for each in watts if count[each.plain] <= 1 and each.name not in alike]
     total = next((each.name for known in TOTALS for each in single if each.is_total(known)), None)
     if total is not None:
         return Chosen((total,))

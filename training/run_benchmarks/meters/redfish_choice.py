@@ -21,6 +21,8 @@ _PART = re.compile(
     r"|(?<!power)(?<!power[ _-])sub[ _-]?system",
     re.ASCII,
 )
+# What is built into a box, and by its name no box: bmcweb has each resource as a RackMount that holds the system.
+_BOARD = re.compile(r"board|panel|mid[ _-]?plane|(?<![a-z])(pdb|bmc)(?![a-z])", re.ASCII)
 _MACHINE = re.compile(r"(?<![a-z])(system|sys|server|machine|chassis|node|host|total|platform)", re.ASCII)
 # ChassisType (DSP2046) of what is built into, or stands beside, the box with the system; and of what is one machine.
 _KINDS_OF_PARTS = (
@@ -49,11 +51,15 @@ def machines(every: Mapping[str, Chassis]) -> dict[str, Chassis]:
 
 
 def rivals(path: str, every: Mapping[str, Chassis]) -> list[str]:
-    """The other chassis that say as much as this one that they are the machine, whether they tell a power or not."""
+    """The other chassis that say as much as this one that they are the machine, whether they tell a power or not.
+
+    A silent board is none of a box.
+    """
     return [
         other
         for other, each in _boxes(every).items()
         if other != path
+        and (_is_board(path) or not _is_board(other))
         and _evidence(each) >= _evidence(every[path])
         and not _is_within(other, {path}, every)
     ]
@@ -126,6 +132,10 @@ def _boxes(every: Mapping[str, Chassis]) -> dict[str, Chassis]:
         for path, each in every.items()
         if not names_a_part(id_of(path)) and each.kind not in _KINDS_OF_PARTS
     }
+
+
+def _is_board(path: str) -> bool:
+    return bool(_BOARD.search(id_of(path).lower()))
 
 
 def _evidence(chassis: Chassis) -> int:
