@@ -119,7 +119,7 @@ def test_a_chassis_that_nodes_share_is_nobodys(tmp_path: Path) -> None:
 
 
 def test_what_tells_no_power_has_no_gaps_in_it(tmp_path: Path) -> None:
-    write_meter(tmp_path / "node", lambda second: 100)
+    write_meter(tmp_path / "node", lambda second: 100 + second % 4)
     info = SourceInfo(START_MS, "task", Scope.TASK, 1.0)
     used = (Sample(at, "task", memory_used_mib=512.0) for at in range(START_MS, END_MS, 1000))
     (tmp_path / "node").mkdir()
