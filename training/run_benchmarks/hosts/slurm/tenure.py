@@ -15,9 +15,8 @@ from run_benchmarks.hosts.slurm.record import COMPLETING, RUNNING, Job, SlurmErr
 from run_benchmarks.run_log import LOGGER
 
 LOOK_S, ENDING_LOOK_S = 10.0, 1.0
-OVERDUE_S = (
-    600.0  # after its end Slurm ends a job within a minute; its clock may be another than this machine's
-)
+# After its end Slurm ends a job within a minute; its clock may be another than this machine's.
+OVERDUE_S = 600.0
 # What a job is that was cancelled, from that moment on.
 GIVEN_BACK = (COMPLETING, "CANCELLED")
 
