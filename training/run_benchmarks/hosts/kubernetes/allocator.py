@@ -18,7 +18,7 @@ from run_benchmarks.hosts.base import (
 )
 from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob
 from run_benchmarks.hosts.kubernetes.answers import asked, no_answer
-from run_benchmarks.hosts.kubernetes.ends import PodTenure, deleted, ended
+from run_benchmarks.hosts.kubernetes.ends import PodTenure, deleted, ended, most_telling
 from run_benchmarks.hosts.kubernetes.manifests import ALIVE, KINDS, LABEL_JOB, Workers
 from run_benchmarks.hosts.kubernetes.pending import Pending
 from run_benchmarks.names import LABEL_RUN
@@ -89,14 +89,14 @@ class KubernetesHosts:
         keeping: asyncio.Task[None] | None = None
         try:
             job, pods = await self._job_and_pods(case, earlier.pods if earlier else ())
-            names = case.hosts if _is_search_again(case) else names_of(pods)
+            names = case.hosts or names_of(pods)
             hosts = hosts_of(names, pods, job, self._kubectl)
             self._held = {pod.name: hosts[pod.index] for pod in pods}
             LOGGER.info(f"Kubernetes' job {job} runs on {', '.join(host.name for host in hosts)}")
             keeping = asyncio.create_task(_keep(hosts, self._settings.abandoned_after / BEATS))
             decisive = 1 if case.roles else None  # a search goes on without its other nodes
             tenure = PodTenure(self._kubectl, job, _of_job(job), pods, decisive)
-            end = end_of_search(names, pods, job) if _is_search_again(case) else None
+            end = end_of_round(names, pods, job, decisive)
             yield Allocation(hosts, tenure, end, self._keep_pods)
         except BaseException as error:
             if case.hosts and isinstance(error, NoAnswerError):
@@ -156,13 +156,12 @@ class KubernetesHosts:
         raise NotGivenBackError(stuck, DELETE_S, where=WHERE, remedy=STUCK_REMEDY)
 
     async def _job_and_pods(self, case: CasePlan, earlier: Sequence[str]) -> tuple[str, tuple[Pod, ...]]:
-        """A job, with its pods by their index, which all run; of a search that is taken up those left of `earlier`."""
+        """A job, with its pods by their index, which all run; of a round that is taken up those left of `earlier`."""
         nodes, limit_s = case.settings.nnodes, self._settings.pending_limit
         try:
             job = await self._job_for(case)
-            # of pods that are there already an answer is not waited for as long as new ones may be pending
-            pods = await asked(lambda: self._kubectl.pods(_of_job(job))) if case.hosts else ()
-            if _is_search_again(case):
+            if case.hosts:  # one that is lost is not waited for: another in its place knows nothing of the round
+                pods = await asked(lambda: self._kubectl.pods(_of_job(job)))
                 return job, those_left(case.hosts, pods, job, earlier)
             stuck = tuple(self._stuck.values())
             return job, await Pending(self._kubectl, job, _of_job(job), nodes, limit_s, stuck).ready()
@@ -214,7 +213,7 @@ def hosts_of(names: Sequence[str], pods: Sequence[Pod], job: str, kubectl: Kubec
 def those_left(
     names: Sequence[str], pods: Sequence[Pod], job: str, earlier: Sequence[str] = ()
 ) -> tuple[Pod, ...]:
-    """The pods that a search of these hosts began in, as far as they are there: the job may have made others since.
+    """The pods that a round on these hosts began in, as far as they are there: the job may have made others since.
 
     Args:
         earlier: the names of those; none of a run that code began which did not record them.
@@ -235,16 +234,17 @@ def those_left(
     return tuple(left[index] for index in sorted(left))
 
 
-def end_of_search(names: Sequence[str], left: Sequence[Pod], job: str) -> AllocationEnd | None:
-    """Why a search of these hosts cannot go on in the pods that are left: its controller's has ended."""
-    first = next((pod for pod in left if pod.index == 0), None)
-    end = first.end if first else deleted(f"{job}-0")
-    return ended(job, end, names[0]) if end else None
-
-
-def _is_search_again(case: CasePlan) -> bool:
-    """Whether it is a search that is taken up: it has gone on without its other nodes, where they were lost."""
-    return bool(case.roles and case.hosts)
+def end_of_round(
+    names: Sequence[str], left: Sequence[Pod], job: str, decisive: int | None = None
+) -> AllocationEnd | None:
+    """Why a round on these hosts cannot go on in the pods that are left: one of the first `decisive` has ended."""
+    by_index = {pod.index: pod for pod in left}
+    ends = {
+        name: by_index[index].end if index in by_index else deleted(f"{job}-{index}")
+        for index, name in enumerate(names[:decisive])
+    }
+    first = most_telling(ends)
+    return ended(job, first[1], first[0]) if first else None
 
 
 def _node(pod: Pod) -> str:

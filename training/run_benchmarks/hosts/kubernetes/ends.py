@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob
@@ -102,11 +102,16 @@ class PodTenure:
     async def _gone(self) -> tuple[str, PodEnd] | None:
         pods = {pod.name: pod for pod in await self._kubectl.pods(self._selector)}
         seen = {name: pods[name].end if name in pods else deleted(name) for name in self._nodes}
-        ends = [(name, end) for name, end in seen.items() if end]
-        if self._decisive.isdisjoint(name for name, _ in ends):
+        if not any(seen[name] for name in self._decisive):
             return None
-        # where a pod is lost, its job deletes the others: what only says so says least
-        return min(ends, key=lambda each: each[1].kind is FailureClass.ALLOCATION_CANCELLED, default=None)
+        return most_telling(seen)
+
+
+def most_telling(ends: Mapping[str, PodEnd | None]) -> tuple[str, PodEnd] | None:
+    """The end that says most, and whose it is; None where nothing has ended."""
+    told = [(name, end) for name, end in ends.items() if end]
+    # where a pod is lost, its job deletes the others: what only says so says least
+    return min(told, key=lambda each: each[1].kind is FailureClass.ALLOCATION_CANCELLED, default=None)
 
 
 def deleted(name: str) -> PodEnd:
