@@ -27,6 +27,7 @@ from run_benchmarks.results.round_result import Observation, RoundResult
 from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round import Round
 from run_benchmarks.stages.checks import Check, Status
+from run_benchmarks.stages.watch import Ended, Outcome
 from run_benchmarks.transports.base import Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from run_benchmarks.transports.out_of_reach import OutOfReach
@@ -187,9 +188,21 @@ def test_hosts_that_are_refused_are_a_result_of_the_round(tmp_path: Path) -> Non
     assert json.loads(result_file(tmp_path).read_text()) == result.as_dict()
 
 
+WELL = Outcome({rank: Ended(0, 0.0) for rank in range(2)}, timed_out=False, out_of_contact={})
+
+
 @pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize(
+    ("names", "outcome", "kind"),
+    [
+        (("gpu7", "gpu3"), None, FailureClass.NODE_FAILED),
+        (("gpu7", "gpu3"), WELL, FailureClass.NO_RESULT),  # as what rank 0 wrote is no result
+        (("gpu3", "gpu7"), WELL, FailureClass.NODE_FAILED),
+    ],
+    ids=["while it trained", "after it had ended", "after it had ended, with rank 0's log"],
+)
 def test_of_hosts_that_were_taken_away_before_the_round_is_taken_up_those_in_reach_give_their_logs(
-    keeps: bool, tmp_path: Path
+    names: tuple[str, str], outcome: Outcome | None, kind: FailureClass, keeps: bool, tmp_path: Path
 ) -> None:
     end = AllocationEnd(Verdict.UNREACHABLE, FailureClass.NODE_FAILED, "gpu3 failed", "", "")
 
@@ -202,8 +215,8 @@ def test_of_hosts_that_were_taken_away_before_the_round_is_taken_up_those_in_rea
         ) -> AsyncIterator[Allocation]:
             if keeps:
                 raise AllocationError.by(end)
-            hosts = (Host("gpu7", "10.0.0.0", self.open("gpu7")), Host("gpu3", "10.0.0.1", gone))
-            yield Allocation(hosts, end=end)
+            ways = {"gpu7": self.open("gpu7"), "gpu3": gone}
+            yield Allocation(tuple(Host(name, name, ways[name]) for name in names), end=end)
 
         @asynccontextmanager
         async def revisit(self, names: Sequence[str]) -> AsyncIterator[Sequence[Host]]:
@@ -212,13 +225,16 @@ def test_of_hosts_that_were_taken_away_before_the_round_is_taken_up_those_in_rea
     hosts = OneIsGone()
     hosts.keeps = keeps
     made = make_session(tmp_path, FakeRuntime(), allocator=hosts)
-    case, names = replace(made.plan.cases[0], hosts=()), ("gpu7", "gpu3")
+    case = replace(made.plan.cases[0], hosts=())
     for node in nodes_of(replace(case, hosts=names), 1):
         folder = Path(made.paths.node(node))
         folder.mkdir(parents=True)
         (folder / f"rank{node.rank}.out.log").write_text("a line\n")
-    seen = Observation(case=case.settings.name, round=1, hosts=names, started=RUN.started, time_s=1.0)
-    begun = RoundSoFar(RoundKey(case.settings.name, 1), "train", seen, time.time(), Stage.TRAIN)
+    seen = Observation(
+        case=case.settings.name, round=1, hosts=names, started=RUN.started, time_s=1.0, outcome=outcome
+    )
+    stage = Stage.COLLECT if outcome else Stage.TRAIN
+    begun = RoundSoFar(RoundKey(case.settings.name, 1), stage.value, seen, time.time(), stage)
 
     async def scenario() -> RoundResult:
         result = await one_round.Round(made, case, 1, begun).run()
@@ -227,9 +243,10 @@ def test_of_hosts_that_were_taken_away_before_the_round_is_taken_up_those_in_rea
 
     result_notes: list[str] = []
     result = asyncio.run(asyncio.wait_for(scenario(), 60))
-    assert result.failure and result.failure.failure_class is FailureClass.NODE_FAILED
-    assert result.hosts == names
-    assert result_file(tmp_path).with_name("gpu7_noderank0").joinpath("rank0.out.log").is_file()
+    assert result.failure and result.failure.failure_class is kind
+    assert result.hosts == names and ("gpu3 failed" in result.notes) is bool(outcome)
+    rank = names.index("gpu7")
+    assert result_file(tmp_path).with_name(f"gpu7_noderank{rank}").joinpath(f"rank{rank}.out.log").is_file()
     (missing,) = (note for note in result_notes if "were not collected" in note)
     assert missing.startswith("gpu3: ") and ("they still lie on gpu3" in missing) is keeps
     assert any("may be left on gpu3" in note for note in result_notes) is keeps

@@ -100,8 +100,8 @@ class Round:
             if not (state.outcome or state.failure):
                 await unless_interrupted(session.interrupt, self._train(held))
         except StageFailed as stopped:
-            state.failure = stopped.failure
             self._is_taken_away = isinstance(stopped, TakenAway) and stopped.is_over
+            state.stop(stopped.failure, is_taken_away=self._is_taken_away)
         except NotTakenUpError:
             raise
         except Interrupted:

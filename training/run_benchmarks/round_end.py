@@ -171,13 +171,14 @@ class RoundEnd:
         """Global rank 0, or a search's controller, lives on the first node: without its log there is no result."""
         if node.rank == 0 and self.state.outcome and self.state.outcome.all_ended_well:
             there, here = self.session.paths.node(node), self.session.log_dir / node.folder
-            failure = failure_on(node.host, Stage.COLLECT, error)
+            failure = self.state.taken_away or failure_on(node.host, Stage.COLLECT, error)
             remedy = (
                 f"copy {decisive_log(node.case.roles)}, and what else is missing, "
                 f"from {there} on {node.host} to {here}; then judge the round by it: "
                 f"{run_command('show', str(self.session.log_dir), '--rescore')}"
             )
-            stays = self._transport(node).keeps and failure.verdict is not Verdict.UNREACHABLE
+            is_there = not self.state.taken_away and failure.verdict is not Verdict.UNREACHABLE
+            stays = self._transport(node).keeps and is_there
             self.state.failure = replace(failure, remedy=remedy) if stays else failure
 
     async def _keep_output(self) -> None:

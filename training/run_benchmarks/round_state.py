@@ -41,6 +41,7 @@ class RoundState:
 
     case: the case on the hosts that the round was given; nodes: none before it has them.
     started: ISO 8601; time_s: from the moment it had its hosts to the one when its logs were home.
+    taken_away: how it lost hosts after its tasks had ended, or after it had failed otherwise.
     lost: hosts that are known to be out of reach; not_collected: node ranks whose logs still lie on their host;
     without_room: those of them for whose logs, or a part of these, the controller's disk has no room.
     tree: where the ranks see the code.
@@ -63,6 +64,7 @@ class RoundState:
     time_s: float = 0.0
     stage: Stage = Stage.ACQUIRE
     failure: Failure | None = None
+    taken_away: Failure | None = None
     outcome: Outcome | None = None
     times: dict[str, float] = field(default_factory=dict)
     tag: str = ""
@@ -120,6 +122,14 @@ class RoundState:
         """Say at once what goes with the figures."""
         LOGGER.warning(note)
         self.notes.append(note)
+
+    def stop(self, failure: Failure, *, is_taken_away: bool) -> None:
+        """Fail the round; one that was over before its hosts were taken away is judged by the logs that are left."""
+        if is_taken_away and (self.outcome or self.failure):
+            self.taken_away = failure
+            self.warn(failure.message)
+        else:
+            self.failure = failure
 
     def note_monitor(self, host: str, error: BaseException | None) -> None:
         """A monitor that was not started fails no round: what it would have seen is not known."""

@@ -316,25 +316,28 @@ def test_a_search_without_a_workers_pod_is_taken_up_in_its_others(
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["failed", "gone"])
-def test_a_search_without_its_controllers_pod_is_not_taken_up_and_its_workers_logs_can_be_fetched(
-    api: KubernetesApi, plan: Plan, is_there: bool
+@pytest.mark.parametrize(
+    ("roles", "rank"),
+    [(("controller", "worker"), 0), ((), 0), ((), 1)],
+    ids=["search, controller", "rank 0", "rank 1"],
+)
+def test_a_round_without_a_pod_that_it_needs_does_not_go_on_and_the_logs_of_the_others_can_be_fetched(
+    api: KubernetesApi, plan: Plan, roles: tuple[str, ...], rank: int, is_there: bool
 ) -> None:
     async def scenario() -> None:
-        search = replace(plan.cases[0], roles=("controller", "worker"))
-        async with open_allocator(plan, UID).acquire(search) as first:
-            lost, _ = api.of_kind("pods")
+        case = replace(plan.cases[0], roles=roles)
+        async with open_allocator(plan, UID).acquire(case) as first:
+            lost = api.of_kind("pods")[rank]
             lost["status"] = failed("Evicted")
             if not is_there:
                 del api.objects["pods", lost["metadata"]["name"]]
-            again, hosts = (
-                replace(search, hosts=tuple(host.name for host in first.hosts)),
-                open_allocator(plan, UID),
-            )
+            again = replace(case, hosts=tuple(host.name for host in first.hosts))
+            hosts = open_allocator(plan, UID)
             async with hosts.acquire(again) as second, hosts.revisit(again.hosts) as there:
                 assert second.end and "docs/failures.md" in second.end.remedy
                 assert ("Evicted" if is_there else "not there any more") in second.end.message
                 assert tuple(host.name for host in second.hosts) == again.hosts
-                assert tuple(host.name for host in there) == again.hosts[1:]
+                assert [host.name for host in there] == [again.hosts[1 - rank]]
                 assert (await there[0].transport.run(["echo", "it runs"])).ok
             assert not api.of_kind("pods")
 

@@ -27,12 +27,14 @@ LIMIT_S = 240.0
 TWO = replace(make_case(), hosts=())
 AGAIN = replace(TWO, hosts=("n1", "n2"))
 SILENT = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
-# Before the real one. Of calls with a word in them the first so many fail; where the answer is lost, it was done.
+# Before the real one. Of calls with a word in them so many fail, behind the first `answered`; where the answer is lost,
+# it was done.
 PROGRAM = """\
 #!/bin/sh
 case "$*" in *{word}*) ;; *) exec {real} "$@";; esac
 echo asked >>{folder}/asked
-[ "$(wc -l <{folder}/asked)" -le {count} ] || exec {real} "$@"
+asked=$(($(wc -l <{folder}/asked) - {answered}))
+[ "$asked" -gt 0 ] && [ "$asked" -le {count} ] || exec {real} "$@"
 [ -z "{is_done}" ] || {real} "$@" >/dev/null
 echo "{said}" >&2
 exit 1
@@ -46,7 +48,16 @@ class Failing:
         self._asked, self._bin, self._patch = folder / "asked", folder / "bin", monkeypatch
         self._bin.mkdir()
 
-    def fail(self, name: str, word: str, count: int, said: str = SILENT, *, is_done: bool = False) -> None:
+    def fail(
+        self,
+        name: str,
+        word: str,
+        count: int,
+        said: str = SILENT,
+        *,
+        is_done: bool = False,
+        answered: int = 0,
+    ) -> None:
         real, program = shutil.which(name), self._bin / name
         program.write_text(
             PROGRAM.format(
@@ -56,6 +67,7 @@ class Failing:
                 count=count,
                 said=said,
                 is_done=is_done or "",
+                answered=answered,
             )
         )
         program.chmod(0o755)
@@ -157,3 +169,18 @@ def test_a_job_of_which_nothing_is_known_is_left_alone(
 
     in_time(scenario())
     assert slurm.jobs() == {}
+
+
+def test_a_slurm_that_falls_silent_once_the_job_was_found_is_not_waited_for_for_ever(
+    slurm: Slurm, failing: Failing
+) -> None:
+    async def scenario() -> None:
+        async with a_round(slurm) as job:
+            failing.fail("scontrol", "show", 10_000, answered=1)
+            with pytest.raises(NoAnswerError):
+                await nodes_of_a_round(AGAIN)
+            assert slurm.jobs() == {job: "RUNNING"}
+            failing.mend()
+            assert await nodes_of_a_round(AGAIN) == ["n1", "n2"]
+
+    in_time(scenario())

@@ -160,7 +160,8 @@ class KubernetesHosts:
         nodes, limit_s = case.settings.nnodes, self._settings.pending_limit
         try:
             job = await self._job_for(case)
-            if case.hosts:  # one that is lost is not waited for: another in its place knows nothing of the round
+            if case.hosts:
+                # one that is lost is not waited for: another in its place knows nothing of the round
                 pods = await asked(lambda: self._kubectl.pods(_of_job(job)))
                 return job, those_left(case.hosts, pods, job, earlier)
             stuck = tuple(self._stuck.values())

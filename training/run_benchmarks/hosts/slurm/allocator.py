@@ -128,7 +128,8 @@ class SlurmHosts:
     async def _job_for(self, case: CasePlan) -> Job:
         """A job that runs, on nodes for the case."""
         nodes = self._most if self._settings.hold else case.settings.nnodes
-        job = await looked_at(self._slurm, self._job.id) if self._job else await self._left()
+        held = self._job if not case.hosts else None
+        job = await looked_at(self._slurm, held.id) if held else await self._left()
         if job and not self._serves(job, case, nodes):
             if case.hosts:
                 raise AllocationError.by(await self._end_of(job, case))
@@ -140,7 +141,8 @@ class SlurmHosts:
             raise AllocationError(message, where="slurm", remedy="begin the run anew")
         if self._job and job:
             return job
-        job = await wait_in_queue(self._slurm, job.id if job else await self._submit(nodes, case))
+        if not (job and case.hosts):  # that of a round which is taken up was seen to run
+            job = await wait_in_queue(self._slurm, job.id if job else await self._submit(nodes, case))
         return await self._hold(job, case.hosts)
 
     async def _left(self) -> Job | None:
