@@ -25,6 +25,11 @@ from tests.run_benchmarks.transports.conftest import need_kubectl
 from tests.run_benchmarks.whole_run import SCRIPT, WholeRun, make_whole_run
 
 PATIENCE_S = 180.0
+# FAKE: the names that the cluster's Service gives to pods.
+NAMES = """\
+#!/bin/sh
+case "$2" in flagperf-*) echo "192.0.2.1 STREAM $2";; *) exec /usr/bin/getent "$@";; esac
+"""
 # Trains until it is let go, and has converged then; a test that is killed does not leave it for ever.
 WAITING = SCRIPT.replace(
     "time.sleep(600)",
@@ -124,6 +129,33 @@ def test_a_run_whose_controller_was_killed_goes_on_in_its_pods(api: KubernetesAp
     (result,) = run.summary["rounds"]
     assert result["verdict"] == "CONVERGED" and result["hosts"] == ["node-0"]
     assert len(api.applied) == made and not api.objects and run.units_left() == []
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_run_that_lost_a_pod_while_it_had_no_controller_brings_home_what_the_other_has(
+    api: KubernetesApi, run: WholeRun, rank: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = tmp_path / "names" / "getent"
+    names.parent.mkdir()
+    names.write_text(NAMES)
+    names.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{names.parent}:{os.environ['PATH']}")
+    run.tree.write("acme/toy-pytorch/config/config_X1x2x1.py", "")
+    run.configure(f'RETRIES = 0\nCASES = {{"toy:pytorch:X1:2:1:1": "{run.folder}/data"}}\n')
+    process = training(run)
+    process.kill()
+    end_of(process)
+    lost = api.of_kind("pods")[rank]["metadata"]["name"]
+    api.delete("pods", lost)
+    code, output = taken_up(run, "resume")
+    assert code == 1, output
+    (result,) = run.summary["rounds"]
+    failure = result["failure"]
+    assert (result["verdict"], failure["class"]) == ("FAILED", "allocation_cancelled"), output
+    assert lost.rpartition("-")[0] in failure["evidence"]
+    other = f"toy:pytorch:X1:2:1:1/round1/node-{1 - rank}_noderank{1 - rank}/rank{1 - rank}.out.log"
+    assert (run.result / other).stat().st_size
+    assert not api.objects and run.units_left() == []
 
 
 def test_a_pod_whose_logs_have_no_room_stays_until_the_run_is_taken_up(
