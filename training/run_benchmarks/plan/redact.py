@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from run_benchmarks.plan.token_forms import SIGNS_OF_TOKENS, TOKENS
 
@@ -80,14 +81,20 @@ _ASSIGNED = r"(?<![\w.-]){}\s*(?:=|(?<=['\"]):|:(?=[\s'\"]))\s*(?!id=)"
 # A value is in quotes (as a shell joins them, or open to the end), or ends before what closes a list or a sentence.
 _QUOTED = r"(?:'[^']*'|\"(?:[^\"\\]|\\.)*\")+"
 _VALUE = rf"{_QUOTED}|['\"].*|[^\s'\"](?:\S*[^\s,;)}}\]'\"])?"
-_IN_TEXT = re.compile(
-    # 'NAME=a value in the quotes that the name is in', then the same without, then HTTP's header
-    rf"(?P<quote>['\"])(?P<quoted>{_ASSIGNED.format(_NAME_IN_TEXT)})(?P<inner>(?:(?!(?P=quote)).)*)"
-    rf"(?P=quote)(?:{_QUOTED})?"
-    rf"|(?P<plain>{_ASSIGNED.format(_NAME_IN_TEXT + _CLOSED)})(?P<value>{_VALUE})"
-    rf"|(?P<header>{_BEARER})(?P<credential>[^\s'\",}}]+)",
-    re.DOTALL,
-)
+
+
+def _assignments(name: str) -> re.Pattern[str]:
+    """'NAME=a value in the quotes that the name is in', then the same without, then HTTP's header."""
+    return re.compile(
+        rf"(?P<quote>['\"])(?P<quoted>{_ASSIGNED.format(name)})(?P<inner>(?:(?!(?P=quote)).)*)"
+        rf"(?P=quote)(?:{_QUOTED})?"
+        rf"|(?P<plain>{_ASSIGNED.format(name + _CLOSED)})(?P<value>{_VALUE})"
+        rf"|(?P<header>{_BEARER})(?P<credential>[^\s'\",}}]+)",
+        re.DOTALL,
+    )
+
+
+_IN_TEXT = _assignments(_NAME_IN_TEXT)
 _WHOLE, _OF_COOKIE = re.compile(r"(?s)\A['\"]?(.+?)['\"]?\Z"), re.compile(r"=([^;\s]+)")
 _GAP, _OF_KEY = r"(?:\s|\\[rn])", r"(?:[\w+/=]|-(?!-)){16,}"
 _END_OF_KEY = rf"(?:{_GAP}*[\w+/=]{{1,64}}(?={_GAP}*-----))?"
@@ -184,10 +191,12 @@ def redact_url(url: str) -> str:
     return _USER_OF_URL.sub(f"{HIDDEN}@", url)
 
 
-def redact_text(text: str) -> str:
-    """`text` with the credentials of every URL, every assigned secret and every token in it replaced by `***`."""
+def redact_text(text: str, marked: frozenset[str] = frozenset()) -> str:
+    """`text` with every URL's user, every token and what is assigned to secrets, the `marked` too, as `***`."""
     if _has_sign(text):
         text = _IN_TEXT.sub(_hidden, redact_url(text))
+    if any(name in text for name in marked):
+        text = _assignments_to(marked).sub(_hidden, text)
     return _redact_printed(text)
 
 
@@ -244,6 +253,11 @@ def secrets_in_text(text: str) -> Iterator[str]:
             value = match["inner"] or match["value"] or match["credential"] or ""
             yield value[1:].rstrip(value[0]) if value[:1] in ("'", '"') else value
     yield from _secrets_printed(text)
+
+
+@cache
+def _assignments_to(names: frozenset[str]) -> re.Pattern[str]:
+    return _assignments(f"(?:{'|'.join(map(re.escape, filter(None, names)))})")
 
 
 def _redact_printed(text: str) -> str:
