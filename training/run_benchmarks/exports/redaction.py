@@ -134,9 +134,7 @@ class Redaction:
     def document(self, text: str) -> str:
         """A whole JSON file without secrets; where it is none, line by line."""
         try:
-            content = json.loads(
-                text
-            )  # as text its lines are escaped, and those of a .netrc look like no such
+            content = json.loads(text)  # lines in it are escaped: a .netrc's would not be known
             clean = self.plain(content)
         except (ValueError, RecursionError):
             return "".join(map(self.line, text.splitlines(keepends=True)))
