@@ -18,12 +18,15 @@ HIDDEN = "***"
 _USER_OF_URL = re.compile(
     r"(?<=://)[^/\s'\"?#]+@|(?<![^\s'\"@=])[^\s/'\"@:=]+:[^\s/'\"@]{1,512}@(?!sha256:[0-9a-f]{64})"
 )
-# A name that speaks of a secret has one of these words in it, or ends with it without a break (PGPASSWORD) ...
+# A name that speaks of a secret has one of these words in it, or ends with it without a break (PGPASSWORD) ... Where
+# variables stand for nested settings their parts are joined by `__` (API__KEY).
+_BREAK, _ANY_BREAK = "[_-]{1,3}", "[_-]{0,3}"
 _WORDS = (
-    "token|passwords?|passwds?|passphrases?|passcodes?|secret|credentials?|creds|auth[_-]?(?:config|header)"
-    "|(?:api|access|private|secret)[_-]?keys?|webhook[_-]?urls?"
+    f"token|passwords?|passwds?|passphrases?|passcodes?|secret|credentials?|creds|auth{_ANY_BREAK}(?:config|header)"
+    # `private.key` is a file
+    f"|(?:api|access)[_.-]{{0,3}}keys?|(?:private|secret){_ANY_BREAK}keys?|webhook{_ANY_BREAK}urls?"
     # Of the plural most are counts: MAX_TOKENS.
-    "|(?:hf|gh|github|gitlab|wandb|api|auth|access)[_-]?tokens"
+    f"|(?:hf|gh|github|gitlab|wandb|api|auth|access){_ANY_BREAK}tokens"
 )
 # PGPASS, ROOTPW; what else ends so is a compass.
 _JOINED = "(?:ssh|pg|db|root|admin|user|mysql|redis|ldap|smtp|ftp|proxy|vnc)(?:pass|pwd?)"
@@ -33,16 +36,26 @@ _SPOKEN = (
 )
 # ... or one of these as its last word, which mean too much else where they stand alone (PWD) or within; only a
 # number (DB_PASS_1) or how it is encoded (SIGNING_KEY_PEM) may follow.
-_FOLLOWING = "(?:[_-]?[0-9][0-9]?|[_-](?i:pem|der|b64|base64))?"
-_LAST = rf"(?<=[A-Za-z0-9])(?<!(?i:public))[_-](?:{{}}){_FOLLOWING}(?![\w.-])"
-_ENDING = "(?i:cred|key|pass|pwd|pw|psw|pat|auth|psk|sk|cookie)"
+_FOLLOWING = f"(?:{_ANY_BREAK}[0-9][0-9]?|{_BREAK}(?i:pem|der|b64|base64))?"
+_ENDING = "cred|key|pass|pwd|pw|psw|pat|auth|psk|sk|cookie"
+# Behind a dot in capitals alone (MY.KEY): `attention.key` is of a model, `server.key` a file, Status.PASS a count.
+_LAST_OF_DOTTED = rf"(?<=[A-Z0-9])(?<!PUBLIC)\.(?:{_ENDING.upper()})"
 # What ends with one of these says something about a secret, and holds none: token-kind, PASSWORD_LENGTH.
 _ABOUT = "(?i:kind|type|policy|mode|format|count|limit|length|size|version|ttl)"
-# The word is looked for once, from where the name begins; then the name is taken whole.
-_NAMED = rf"(?![\w.-]*[_.-]{_ABOUT}(?![\w.-]))(?=[\w.-]*?(?:{{}}|{{}}))[\w.-]+"
-_NAME = _NAMED.format(_SPOKEN, _LAST.format(_ENDING))
-# In prose only what is written like a variable: `forward_pass: 3 ms` is no secret.
-_NAME_IN_TEXT = _NAMED.format(_SPOKEN, _LAST.format(_ENDING[4:-1].upper()))
+
+
+def _named(ending: str) -> str:
+    last = (
+        rf"(?:(?<=[A-Za-z0-9])(?<!(?i:public)){_BREAK}(?:{ending})|{_LAST_OF_DOTTED}){_FOLLOWING}(?![\w.-])"
+    )
+    # The word is looked for once, from where the name begins; then the name is taken whole.
+    return rf"(?![\w.-]*[_.-]{_ABOUT}(?![\w.-]))(?=[\w.-]*?(?:{_SPOKEN}|{last}))[\w.-]+"
+
+
+_NAME = _named(f"(?i:{_ENDING}|authorization)")
+# In prose only what is written like a variable: `forward_pass: 3 ms` is no secret. (What follows an authorization is
+# of several words: see _BEARER.)
+_NAME_IN_TEXT = _named(_ENDING.upper())
 
 # Whatever a pattern here finds has one of these in it: most lines of a log have none, and need not be searched.
 _SIGNS = (
@@ -62,6 +75,7 @@ _SIGNS = (
     "pw",
     "_sk",
     "-sk",
+    ".sk",
     "webhook",
     "sig=",
     "signature=",
@@ -70,9 +84,9 @@ _SIGNS = (
 )
 
 # A field, or a variable, may have one of these names by itself; in small letters most of the last are counts and keys.
-_SECRET_NAME = re.compile(rf"{_NAME}|(?i:auth|cred|(?:set-)?cookie)|PASS|TOKENS|KEY")
+_SECRET_NAME = re.compile(rf"{_NAME}|(?i:auth(?:orization)?|cred|(?:set-)?cookie)|PASS|TOKENS|KEY")
 _SECRET_OPTION = re.compile(rf"--?{_NAME}")
-_BEARER = r"(?i:\bauthorization['\"]?\s*[=:]\s*['\"]?(?:[a-z]+ +)?|\bbearer +(?=\S{8}))"
+_BEARER = r"(?i:(?<![^\W_])authorization['\"]?\s*[=:]\s*['\"]?(?:[a-z]+ +)?|\bbearer +(?=\S{8}))"
 # As options, shell variables and Python's dicts write it: NAME=value, 'NAME': 'value'.
 _CLOSED = "['\"]?"
 # It begins where the name does, so that a long line of such characters is looked at once. An engine's
