@@ -66,6 +66,16 @@ SECRET_NAMES = [
     *("AUTH_HEADER", "SECRETKEY", "secretKey", "DB_PW", "JENKINS_PSW", "HUAWEICLOUD_SDK_SK"),
     "SLACK_WEBHOOK_URL",
     *("PASSWORDS", "DB_PASSWORDS", "GIT_CRED", "PGPASS", "PASSCODE", "ROOTPW", "dbpwd"),
+    *(
+        "OPENAI__API__KEY",
+        "LICENSE__KEY",
+        "APP__DB__PASS",
+        "NPM_CONFIG__AUTH",
+        "npm_config__auth",
+        "GITHUB__PAT",
+    ),
+    *("X_API__KEYS__0", "REDIS__PWD__1", "SIGNING__KEY__PEM", "DOCKER__AUTH__CONFIG", "s3__access__key"),
+    *("SERVICE.API.KEY", "service.api.key", "MY.KEY", "CLOUD.SK"),
 ]
 OPEN_NAMES = [
     *(
@@ -102,6 +112,9 @@ OPEN_NAMES = [
         "SACREDNESS",
     ),
     *("TASK", "NUM_TASK", "PW", "MAX_DISK", "FORBEARERS", "WEBHOOK"),
+    *("SSH__PUBLIC__KEY", "SSH.PUBLIC.KEY", "DB__PASSWORD__LENGTH", "__key__", "KEY__1", "max__tokens"),
+    *("server.key", "private.key", "key.py", "attention.self.key", "Status.PASS", "MY.KEYS", "DISK.SKU"),
+    *("author", "AUTHORIZATION_SERVER", "authorization_url"),
 ]
 
 
@@ -115,6 +128,14 @@ def test_names_that_speak_of_a_secret(name: str) -> None:
 def test_names_that_do_not(name: str) -> None:
     assert not is_secret_name(name)
     assert redact_text(f"{name}=bert") == f"{name}=bert"
+
+
+@pytest.mark.parametrize("name", ["AUTHORIZATION", "PROXY_AUTHORIZATION", "http_authorization"])
+def test_an_authorization_is_a_secret_with_its_scheme(name: str) -> None:
+    secrets = secrets_of((), {"ACCE_CONTAINER_OPT": f"-e '{name}=Basic hunter2secret'"})
+    assert is_secret_name(name)
+    assert secrets.hide("sent Basic hunter2secret") in ("sent ***", "sent Basic ***")
+    assert redact_argv([f"{name}=Basic YTpi x"]) in ([f"{name}=***"], [f"{name}=Basic ***"])
 
 
 @pytest.mark.parametrize("name", ["PASS", "TOKENS", "KEY", "CRED"])
@@ -142,6 +163,8 @@ KEY = "MIIEpAIBAAKCAQEAtZm9vYmFy"
         ("a line that is cut off: -e X_API_KEY='a b", "a line that is cut off: -e X_API_KEY='***"),
         ("Authorization: Bearer abc", "Authorization: Bearer ***"),
         ("curl -H 'authorization: basic YTpi' x", "curl -H 'authorization: basic ***' x"),
+        ("PROXY_AUTHORIZATION=Basic YTpi x", "PROXY_AUTHORIZATION=Basic *** x"),
+        ('{"HTTP_AUTHORIZATION": "Basic YTpi"}', '{"HTTP_AUTHORIZATION": "Basic ***"}'),
         ("sent Bearer eyJhbGciOi.x-y", "sent Bearer ***"),
         ("docker build --secret=id=A,env=A", "docker build --secret=id=A,env=A"),
         ('{"token":5, "password" : "a"}', '{"token":***, "password" : "***"}'),
@@ -291,7 +314,12 @@ def test_a_long_line_is_looked_at_once() -> None:
         "-token",
         "token-",
         "a_key_",
+        "a__key__",
         "_KEY",
+        "__KEY",
+        "A.KEY.",
+        "._",
+        "_authorization",
         "=a:",
         "a=b:",
         " token",
