@@ -122,7 +122,9 @@ class RoundEnd:
             )
 
         results = await on_all(self.state.nodes, collect)
-        self.state.without_room |= {node.rank for node, result in results.items() if _has_no_room(result)}
+        self.state.without_room |= {
+            node.rank for node, result in results.items() if _has_no_room(node, result)
+        }
         for node, left_out in values_of(results).items():
             self._note_left_out(node, left_out or ())
         errors = errors_of(results)
@@ -202,11 +204,15 @@ class RoundEnd:
             LOGGER.warning(f"{hosts}: what its task printed is not known: {why}")
 
 
-def _has_no_room(collected: tuple[LeftOut, ...] | FlagPerfError | None) -> bool:
-    """Whether logs of a node have no room on the controller's disk."""
+def _has_no_room(node: Node, collected: tuple[LeftOut, ...] | FlagPerfError | None) -> bool:
+    """Whether the controller's disk is full for a node's logs: one of them, or the log that its round is judged by.
+
+    A task may name a file of any size like a log: one that is larger than what is free makes no disk full.
+    """
     if isinstance(collected, FlagPerfError):
         return isinstance(collected, NoRoomError)
-    return any(item.is_full for item in collected or ())
+    decisive = decisive_log(node.case.roles) if node.rank == 0 else ""
+    return any(item.is_full or (item.has_no_room and item.path == decisive) for item in collected or ())
 
 
 def _has_text(path: Path) -> bool:

@@ -273,16 +273,21 @@ def _summed_up(session: Session, summary: Run) -> Run:
     """`summary`, written; where that, or a round, could not be written, the run counts as neither good nor ended."""
     lost = [each for each in summary.results if not has_record(folder_of(session, each))]
     try:
-        if not lost:
+        if (
+            not lost and not session.stranded
+        ):  # a stranded round may have a record from before it was taken up
             write_summary(session.log_dir, summary)
             session.journal.write("run_ended", exit_code=summary.exit_code)
             return summary
-        failure = lost[0].failure  # of itself, unless something before the judging had failed it
+        failure = (
+            lost[0].failure if lost else None
+        )  # of itself, unless something before the judging had failed it
         is_why = failure is not None and failure.stage is Stage.JUDGE
-        reason = failure.message if failure and is_why else "the result of a round could not be written"
+        unwritten = FULL if session.stranded else "the result of a round could not be written"
+        reason = failure.message if failure and is_why else unwritten
     except Exception as error:  # the exit code must tell of the end all the same
         reason = FULL if is_full(error) else f"the summary could not be written: {error}"
-    session.journal.write(UNSAVED, reason=reason)
+    session.journal.write(UNSAVED, reason=reason, held="".join(session.stranded[-1:]))
     LOGGER.error(f"the run is not written whole: {reason}")
     command = run_command("resume", str(session.log_dir), *session.plan.options)
     within = f" {session.stranded[-1]}" if session.stranded else ""

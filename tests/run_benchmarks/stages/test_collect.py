@@ -514,8 +514,19 @@ def test_of_a_disk_without_room_nothing_is_told_as_kept(
     (source / "core").write_text("content")
     left_out = fetch(Host(), source, target)
     assert why_of(left_out)["rank0.out.log"].endswith("has 0 MiB free")
-    is_full = {item.path: item.is_full for item in left_out or ()}
-    assert is_full["rank0.out.log"] and not is_full["core"]
+    assert all(item.has_no_room and not item.is_full for item in left_out or ()), "nothing was written"
+
+
+@pytest.mark.parametrize(("number", "is_full"), [(errno.ENOSPC, True), (errno.EIO, False)])
+def test_a_log_that_writing_found_no_room_for_is_told_apart(
+    number: int, is_full: bool, source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collect_listing, "SMALL_STREAM", 500_000)
+    (source / "x_monitor.log").write_bytes(bytes(10**6))
+    (source / "rank0.out.log").write_text("FINISHED")
+    left_out = fetch(Broken("x_monitor.log", OSError(number, "the disk's words")), source, target)
+    (item,) = (each for each in left_out or () if each.path == "x_monitor.log")
+    assert (item.is_full, item.has_no_room) == (is_full, is_full)
 
 
 def test_logs_of_which_none_can_be_written_here_for_want_of_room_are_told_apart(

@@ -22,21 +22,26 @@ LONGEST_REASON = 300
 
 @dataclass(frozen=True)
 class LostController:
-    """What became of a run's controller, as a clause; last_sign: when it last wrote something (s since the epoch)."""
+    """What became of a run's controller, as a clause; last_sign: when it last wrote something (s since the epoch).
+
+    held: until when the hosts are there that were kept for what found no room.
+    """
 
     fate: str
     last_sign: float
+    held: str = ""
 
 
 def lost_controller(folder: RunFolder) -> LostController:
     """What became of the controller of a run that goes on no more, and has not come to its end."""
-    fate, signs, was_refused = DIED, [0.0], False
+    fate, held, signs, was_refused = DIED, "", [0.0], False
     for entry in folder.journal:
         if entry.get("event") in ("run_started", "run_resumed"):
-            fate = DIED
+            fate, held = DIED, ""
         elif entry.get("event") == UNSAVED:
             reason = shortened(one_line(str(entry.get("reason"))), LONGEST_REASON)
             fate = f"its controller ended and could not write all results ({reason})"
+            held = shortened(one_line(str(entry.get("held") or "")), LONGEST_REASON)
         was_refused = entry.get("event") == NOT_TAKEN_UP
         signs = [0.0] if was_refused else signs  # whoever was refused has not watched the run either
         time_s = number_in(entry, "last_sign" if was_refused else "time")
@@ -44,4 +49,4 @@ def lost_controller(folder: RunFolder) -> LostController:
     if not was_refused:
         with suppress(OSError):
             signs.append((folder.path / RUN_LOG).stat().st_mtime)
-    return LostController(fate, max(signs))
+    return LostController(fate, max(signs), held)

@@ -161,9 +161,10 @@ class _Collection:
             self._near = None
         if self._error and not self._arrived:
             raise self._error
-        is_full = isinstance(self._error, NoRoomError)
-        own = {path for path in self._missing if is_full and self._room.is_own(path)}
-        missing = (LeftOut(path, why, is_full=path in own) for path, why in self._missing.items())
+        full, is_own = isinstance(self._error, NoRoomError), self._room.is_own
+        missing = [
+            LeftOut(path, why, True, full, full and is_own(path)) for path, why in self._missing.items()
+        ]
         return (*self._left_out, *missing)
 
     def _left_s(self) -> float:
@@ -203,7 +204,7 @@ class _Collection:
         for path in no_room:
             kept = room.kept(path, min(wanted[path], largest(path))) >> 20
             of_which = f", of which {kept} are kept for later rounds" if kept else ""
-            self._left_out.append(LeftOut(path, f"{why}{of_which}", is_full=room.is_own(path)))
+            self._left_out.append(LeftOut(path, f"{why}{of_which}", has_no_room=True))
         self._missing = {path: LATE for stream in streams for path in stream.paths()}
         return streams
 

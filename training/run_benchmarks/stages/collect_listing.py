@@ -77,13 +77,14 @@ def largest(path: str) -> int:
 class LeftOut(NamedTuple):
     """What is not brought, and why.
 
-    has_content: there is more to it than its name, which stays on the host. is_full: the controller's disk has no room
-    for it, though a verdict or a figure may need it.
+    has_content: there is more to it than its name, which stays on the host. has_no_room: there is none for it on the
+    controller's disk, however large that is. is_full: writing a log of FlagPerf's own has found the disk full.
     """
 
     path: str
     why: str
     has_content: bool = True
+    has_no_room: bool = False
     is_full: bool = False
 
 

@@ -61,31 +61,53 @@ def run(arguments: argparse.Namespace) -> int:
 def _wait(folder: Path, secrets: SecretsHere) -> None:
     from run_benchmarks.journal import is_held
     from run_benchmarks.names import JOURNAL
+    from run_benchmarks.results.controller import DIED, lost_controller
+    from run_benchmarks.results.folder import open_folder
     from run_benchmarks.results.load import load_run
     from run_benchmarks.results.summary import outcome_text
 
     while is_held(folder / JOURNAL):
         time.sleep(LOOK_EVERY_S)
     ended = load_run(folder, secrets)
-    if ended.exit_code is None:
+    if ended.exit_code is None and lost_controller(open_folder(folder)).fate == DIED:
         remedy = "ask once more: it is then ended in the place of its controller"
         raise FlagPerfError(
             "its controller died before it had ended the run", where=str(folder), remedy=remedy
         )
-    put(f"{folder}: exit code {outcome_text(ended)}")
+    if ended.exit_code is not None:
+        put(f"{folder}: exit code {outcome_text(ended)}")
 
 
 def _code_of(folder: Path, arguments: argparse.Namespace) -> int:
-    """That of the stop: a run that has ended may still hold hosts, if their scheduler did not let them go."""
+    """That of the stop: the run may still hold hosts, if their scheduler did not let them go, or logs had no room."""
     from run_benchmarks.commands import place_options, run_command
     from run_benchmarks.results.controller import NOT_LET_GO
     from run_benchmarks.results.load import load_run
 
     ended = load_run(folder, options.secrets_of(arguments))
+    if ended.exit_code is None:
+        return _code_of_unsaved(folder, arguments, ended.uid)
     held = [note for note in ended.notes if note.startswith(NOT_LET_GO)]
     if not held:
         return ExitCode.SUCCESS
     places = place_options(arguments.config, arguments.log_path)
     remedy = f"once the scheduler answers: {run_command('cleanup', ended.uid, *places)}"
     complain(f"{folder}: {held[0]}\n    -> {remedy}")
+    return ExitCode.UNHEALTHY
+
+
+def _code_of_unsaved(folder: Path, arguments: argparse.Namespace, uid: str) -> int:
+    """Where not all was written: that is why the run has not ended, and pods with logs that are nowhere else stay."""
+    from run_benchmarks.commands import place_options, run_command
+    from run_benchmarks.results.controller import lost_controller
+    from run_benchmarks.results.folder import open_folder
+
+    lost, places = lost_controller(open_folder(folder)), place_options(arguments.config, arguments.log_path)
+    stays = "; its pods stay, for logs that are nowhere else lie there" if lost.held else ""
+    remedy = f"{'free space' if lost.held else 'mend that'}, and take the run up"
+    remedy = f"{' '.join((remedy, lost.held)).strip()}: {run_command('resume', str(folder), *places)}"
+    complain(f"{folder}: the run has not ended: {lost.fate}{stays}\n    -> {remedy}")
+    if not lost.held:
+        return ExitCode.NOT_CONVERGED
+    complain(f"    -> to end the pods, with those logs: {run_command('cleanup', uid, *places)}")
     return ExitCode.UNHEALTHY
