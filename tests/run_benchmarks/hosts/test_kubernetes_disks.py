@@ -19,9 +19,9 @@ from tests.run_benchmarks.whole_run import SCRIPT, WholeRun
 
 ROUND = "toy:pytorch:X1:1:1:2/round1"
 SPARSE = """
-    with (Path(__import__("os").readlink("/proc/self/fd/1")).parent / {name!r}).open("ab") as sparse:
-        sparse.truncate(190 * 2**20)
-    time.sleep(0.05)
+with (Path(__import__("os").readlink("/proc/self/fd/1")).parent / {name!r}).open("ab") as sparse:
+    sparse.truncate(190 * 2**20)
+time.sleep(0.05)
 """
 
 
@@ -42,8 +42,8 @@ def roomy(tmp_path: Path) -> Iterator[Path]:
 
 
 def write_script(run: WholeRun, before_its_end: str) -> None:
-    assert "    time.sleep(0.05)\n" in SCRIPT
-    script = SCRIPT.replace("    time.sleep(0.05)\n", before_its_end, 1)
+    assert "\ntime.sleep(0.05)\n" in SCRIPT
+    script = SCRIPT.replace("time.sleep(0.05)\n", before_its_end, 1)
     run.tree.write("benchmarks/toy/pytorch/run_pretraining.py", script)
     run.configure(f'CASES = {{"toy:pytorch:X1:1:1:2": "{run.folder}/data"}}\nRETRIES = 0\n')
     run.behave("converge")
@@ -73,10 +73,10 @@ def test_stop_of_a_run_whose_pods_stay_says_so_and_is_no_success(
     api: KubernetesApi, disk: Path, run: WholeRun
 ) -> None:
     filler = f"{disk}/filler"
-    write_script(run, FILLS.format(filler=filler).replace("\n", "\n    "))
+    write_script(run, FILLS.format(filler=filler))
     code, output = taken_up(run)
     assert code == 1 and len(api.of_kind("pods")) == 1, output
-    code, output = taken_up(run, "stop", run.result.name)
+    code, output = taken_up(run, "stop")
     assert (
         code == 3
         and f"the run has not ended: its controller ended and could not write all results ({FULL})"
@@ -88,7 +88,7 @@ def test_stop_of_a_run_whose_pods_stay_says_so_and_is_no_success(
         and "died" not in output.rpartition("has not ended")[2]
     )
     assert len(api.of_kind("pods")) == 1
-    uid = json.loads((run.result / "journal.jsonl").read_text().splitlines()[0])["uid"]
+    uid = json.loads((folder / "journal.jsonl").read_text().splitlines()[0])["uid"]
     assert f" cleanup {uid} " in output
     code, output = taken_up(run, "cleanup", uid, "--yes")
     assert not api.objects, output
@@ -98,13 +98,14 @@ def test_a_stranded_round_that_has_a_record_from_before_ends_no_run(
     api: KubernetesApi, disk: Path, run: WholeRun
 ) -> None:
     """Its controller was killed when round.json was written; then the disk filled up."""
-    write_script(run, FILLS.format(filler=f"{disk}/filler").replace("\n", "\n    "))
+    write_script(run, FILLS.format(filler=f"{disk}/filler"))
     code, output = taken_up(run)
     assert code == 1 and len(api.of_kind("pods")) == 1, output
+    (folder,) = disk.glob("run*")
     with (disk / "filler").open("r+b") as filler:  # for a record, and the summary; not for the pod's logs
-        filler.truncate(filler.seek(0, 2) - 2**19)
-    (run.result / ROUND / "round.json").write_text("{}")
-    code, output = taken_up(run, "resume", run.result.name)
+        filler.truncate(filler.seek(0, 2) - 15 * 2**12)
+    (folder / ROUND / "round.json").write_text("{}")
+    code, output = taken_up(run, "resume")
     assert code == 1 and "take the run up within" in output, output
-    assert "run_ended" not in (run.result / "journal.jsonl").read_text()
-    assert len(api.of_kind("pods")) == 1 and not (run.result / "summary.json").exists()
+    assert "run_ended" not in (folder / "journal.jsonl").read_text()
+    assert len(api.of_kind("pods")) == 1 and not (folder / "summary.json").exists()

@@ -161,10 +161,8 @@ class _Collection:
             self._near = None
         if self._error and not self._arrived:
             raise self._error
-        full, is_own = isinstance(self._error, NoRoomError), self._room.is_own
-        missing = [
-            LeftOut(path, why, True, full, full and is_own(path)) for path, why in self._missing.items()
-        ]
+        full, own = isinstance(self._error, NoRoomError), self._room.is_own
+        missing = [LeftOut(path, why, True, full, full and own(path)) for path, why in self._missing.items()]
         return (*self._left_out, *missing)
 
     def _left_s(self) -> float:
