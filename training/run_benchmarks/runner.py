@@ -273,9 +273,7 @@ def _summed_up(session: Session, summary: Run) -> Run:
     """`summary`, written; where that, or a round, could not be written, the run counts as neither good nor ended."""
     lost = [each for each in summary.results if not has_record(folder_of(session, each))]
     try:
-        if (
-            not lost and not session.stranded
-        ):  # a stranded round may have a record from before it was taken up
+        if not lost and not session.stranded:  # which may have an earlier record
             write_summary(session.log_dir, summary)
             session.journal.write("run_ended", exit_code=summary.exit_code)
             return summary
