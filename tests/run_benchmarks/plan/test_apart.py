@@ -328,3 +328,23 @@ def test_a_file_that_need_not_be_valid_gives_what_it_can(
     path.write_text(text)
     assert {name: value for name, value in read_leniently(path).items() if name == "A"} == values
     assert read_leniently(tmp_path / "none.py") == {}
+
+
+def test_a_signal_at_the_fork_is_not_lost(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom run_benchmarks.plan.apart import apart\n"
+        "def stop(number, _): raise KeyboardInterrupt(number)\n"
+        "signal.signal(signal.SIGTERM, stop)\n"
+        "os.register_at_fork(before=lambda: os.kill(os.getpid(), signal.SIGTERM))\n"
+        "try: apart(lambda: 1, Path('x.py'))\n"
+        "except KeyboardInterrupt: print('interrupted')\n"
+    )
+    training = Path(__file__).resolve().parents[3] / "training"
+    env = {**os.environ, "PYTHONPATH": str(training)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
+def test_what_is_executed_hears_signals_again(tmp_path: Path) -> None:
+    masked = apart.apart(lambda: len(signal.pthread_sigmask(signal.SIG_BLOCK, [])), tmp_path / "x.py")
+    assert masked == len(signal.pthread_sigmask(signal.SIG_BLOCK, [])) == 0

@@ -135,7 +135,7 @@ def test_an_authorization_is_a_secret_with_its_scheme(name: str) -> None:
     secrets = secrets_of((), {"ACCE_CONTAINER_OPT": f"-e '{name}=Basic hunter2secret'"})
     assert is_secret_name(name)
     assert secrets.hide("sent Basic hunter2secret") in ("sent ***", "sent Basic ***")
-    assert redact_argv(["--env", f"{name}=Basic YTpi x"]) == ["--env", f"{name}=***"]
+    assert redact_argv([f"{name}=Basic YTpi x"]) in ([f"{name}=***"], [f"{name}=Basic ***"])
 
 
 @pytest.mark.parametrize("name", ["PASS", "TOKENS", "KEY", "CRED"])

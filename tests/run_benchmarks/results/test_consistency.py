@@ -218,6 +218,7 @@ def test_a_script_of_the_cases_own_may_begin_the_training_anew(tmp_path: Path) -
         ("acc1", {"target_acc1": 75.9}, 0.76, Verdict.INVALID),
         ("acc1", {"target_acc1": 0.4}, 1.5, Verdict.CONVERGED),  # a trial, in per cent
         ("acc1", {"target_acc1": 0.92}, 7.0, Verdict.INVALID),
+        ("acc1", {"target_acc1": 0.5}, 7.0, Verdict.INVALID),
         ("acc1", {}, 0.0, Verdict.CONVERGED),  # nobody can tell
         ("neg_loss", {"target_neg_loss": -3.0}, -2.5, Verdict.CONVERGED),
         ("negative_log_loss", {"target_negative_log_loss": 3.0}, 2.5, Verdict.CONVERGED),
@@ -248,6 +249,18 @@ def test_a_script_of_the_cases_own_meets_its_target_from_its_side(
         and "metric_better" not in parameters
     ):
         assert "set metric_better" in result.failure.message
+
+
+@pytest.mark.parametrize(("target", "is_doubted"), [(0.3, True), (0.49, True), (7.0, False)])
+def test_an_accuracy_above_all_has_no_stamp(target: float, is_doubted: bool, tmp_path: Path) -> None:
+    """7 % of a script that counts in per cent meet no 30 %, which the plan writes as 0.3."""
+    case = replace(OWN, parameters={"target_acc1": target})
+    finished = {"final_mlm_accuracy": None, "mlm_accuracy": None, "metric": "acc1", "final_acc1": 7.0}
+    result = judged(tmp_path, training_events(**{**WHOLE, **finished}), case)
+    units = f"acc1 is 7, and its target {target:g}: are both of the same unit?"
+    assert result.verdict is Verdict.CONVERGED and result.rules is not None
+    assert [note for note in result.notes if "unit" in note] == [units] * is_doubted
+    assert (units in result.rules.doubt) is is_doubted
 
 
 def as_metric(name: str, value: float) -> list[Event]:

@@ -35,6 +35,7 @@ SIZE_BYTES = 8  # of the number that goes before an answer: how many bytes it ha
 # What nests deeper, or is a greater number, is no setting, and breaks what reads it.
 DEEPEST, MOST_BITS = 50, 1000
 PR_SET_PDEATHSIG = 1  # of prctl(2): the signal that comes when the parent ends
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LONGEST_TEXT = 2000  # characters of what an exception says
 _FORK = multiprocessing.get_context("fork")  # of what is loaded here nothing has to be loaded again
 _ENDLESS: dict[tuple[str, int, int], str] = {}  # what did not end, by its version, and where
@@ -52,10 +53,17 @@ def apart(work: Callable[[], Any], path: Path) -> Any:
     receiver, sender = _FORK.Pipe(duplex=False)
     printed = Printed(path)
     process = _FORK.Process(target=_work_and_end, args=(work, path, sender, printed))
-    process.start()
-    sender.close()
-    printed.writer.close()
+    # What a signal raises within a fork is swallowed there, and may leave a lock held.
+    kept = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
+        process.start()
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_SETMASK, kept)
+        raise
+    try:
+        sender.close()
+        printed.writer.close()
+        signal.pthread_sigmask(signal.SIG_SETMASK, kept)
         size = int.from_bytes(_received(receiver, printed, SIZE_BYTES, until), "big")
         if size > MOST_BYTES:
             raise ValueError(f"an answer of {size} bytes")
@@ -137,9 +145,10 @@ def _work_and_end(work: Callable[[], Any], path: Path, sender: Connection, print
     with suppress(OSError, AttributeError):  # it hears nothing else where the code has blocked all signals
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     os.setsid()  # what it starts ends with it, and nothing of that waits for a terminal
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in _ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     signal.set_wakeup_fd(-1)  # an event loop's, which goes on in the other process
     printed.take_streams()
     signal.signal(signal.SIGALRM, lambda _, frame: _send(sender, _not_done(path, frame)))

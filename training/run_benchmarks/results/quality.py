@@ -156,7 +156,7 @@ class Quality:
         if reached is None or target is None:
             return
         least = 0.0 if self.case.uses_driver else LEAST_SHARE
-        if SHARE.search(metric) and not self._falls and target > least and self._is_above_all:
+        if SHARE.search(metric) and not self._falls and target >= least and self._is_above_all:
             yield f"{metric} is {reached:.6g}, more than all: its target, {target:.6g}, is a part of 1"
         short = reached - target if self._falls else target - reached
         slack = 0.0 if self.case.uses_driver else abs(target) * (TOLERANCE - 1)
@@ -167,22 +167,26 @@ class Quality:
 
     def notes(self) -> Iterator[str]:
         """What deserves a note in a result that adds up."""
-        if not SHARE.search(self.metric) and self._is_above_all:
-            units = "are both of the same unit?"
-            yield f"{self.metric} is {self.reached:.6g}, and its target {self.target:.6g}: {units}"
+        if self._is_above_all and not self.doubt():
+            yield self._units()
 
     def doubt(self) -> str:
         """Why `converged` is no more than a script's word; of the shared driver it is a contradiction."""
         if self.case.uses_driver or not self.converged or not self._targets:
             return ""
         if self.reached is not None and self.target is not None:
-            return ""
+            # A trial in per cent may be right; 7 % against a target of 0.3 that means 30 % is not.
+            is_share = SHARE.search(self.metric) and not self._falls
+            return self._units() if is_share and self._is_above_all else ""
         aims = ", ".join(f"{TARGET}{name} = {self.case.parameters[TARGET + name]}" for name in self._targets)
         if self.metric and self.target is None:
             lack = f"and none for {self.metric}, which FINISHED names"
         else:
             lack = f"and FINISHED has no number of {f'final_{self.metric}' if self.metric else 'its metric'}"
         return f"that it converged is not proved: the plan has {aims}, {lack}"
+
+    def _units(self) -> str:
+        return f"{self.metric} is {self.reached:.6g}, and its target {self.target:.6g}: are both of the same unit?"
 
     @property
     def _targets(self) -> list[str]:
