@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,6 +72,26 @@ def test_what_is_shown_of_a_run_has_no_secret_of_its_configuration(
     page = client.get(f"/run/{select(index, Query())[0].key}").text
     assert "cannot log in with" in page
     assert SECRET not in page
+
+
+def test_a_short_secret_beside_no_other_is_hidden_where_it_is_assigned(
+    whole: WholeRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(whole.result)
+    telling = 'raise ValueError("SITE_PASSWORD=ab12, SITE: 12345, ab12")'
+    script = whole.tree.training / "benchmarks/toy/pytorch/run_pretraining.py"
+    script.write_text(script.read_text().replace(TELLING, telling))
+    whole.tree.write("acme/toy-pytorch/config/environment_variables.sh", "")
+    whole.configure('IMAGE_BUILD_ARGS = {"SITE_PASSWORD": "ab12", "SITE": "12345"}\nSECRETS = ["SITE"]\n')
+    assert whole.main() == 1
+    capsys.readouterr()
+    for verb in (["show"], ["show", "--json"], ["show", "--rescore"], ["report"]):
+        assert whole.main(*verb) == 0
+    ours = [*whole.result.glob("*/round1/result.json"), *whole.result.glob("summary.*")]
+    written = "".join(path.read_text() for path in (*ours, whole.result / "report.html"))
+    for text in (capsys.readouterr().out, written):
+        assert "SITE_PASSWORD=***, SITE: ***, ab12" in text
+        assert "=ab12" not in text and "12345" not in text
 
 
 def test_without_a_configuration_that_can_be_loaded_a_run_is_shown_and_hidden_by_name(

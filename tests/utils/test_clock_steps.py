@@ -27,8 +27,10 @@ def steps(
 def test_a_clock_that_is_set(moved: int) -> None:
     (step,) = steps(lambda second: moved if second >= 20 else 0)
     assert (step.moved_ms, step.before_ms, step.after_ms) == (moved, 19_000, 20_000 + moved)
-    assert step.touches(0, min(step.ends)) and step.touches(max(step.ends), 10**9)
-    assert not step.touches(0, min(step.ends) - 1) and not step.touches(max(step.ends) + 1, 10**9)
+    # just before it was set it told up to a second more than at 19, just behind it up to a second less than at 20
+    ends = min(19_000, 19_000 + moved), max(20_000, 20_000 + moved)
+    assert step.touches(0, min(ends)) and step.touches(max(ends), 10**9)
+    assert not step.touches(0, min(ends) - 1) and not step.touches(max(ends) + 1, 10**9)
 
 
 def test_each_step_of_several() -> None:
@@ -70,6 +72,12 @@ def test_sources_are_held_against_themselves_and_who_is_read_more_often_knows_be
                 time_ms = 1000 * second + moved + ahead
                 clock.take(name, time_ms, time_ms, UP_MS + 1000 * second)
     assert [(step.before_ms, step.moved_ms) for step in clock.found()] == [(22_000, 900)]
+
+
+def test_one_that_comes_to_the_same_time_again_was_set_as_often() -> None:
+    """Set back by 30 s and again 40 s later: by the clock's own time the second step is where the first one was."""
+    found = steps(lambda second: -30_000 * ((second >= 40) + (second >= 80)), range(0, 120, 20), "a", "b")
+    assert [(step.before_ms, step.moved_ms) for step in found] == [(20_000, -30_000), (30_000, -30_000)]
 
 
 def test_no_monotonic_clock_and_none_that_goes_on() -> None:

@@ -301,6 +301,13 @@ def test_a_value_is_hidden_in_markdown_however_it_is_escaped() -> None:
     assert redaction.markdown("a\\_b \\| c") == "a\\_b \\| c"
 
 
+def test_a_document_is_looked_through_as_what_it_holds() -> None:
+    text = json.dumps({"evidence": "machine h\n  password hunterhunter\nend"})
+    shown = json.loads(Redaction(NO_SECRETS).document(text))
+    assert shown == {"evidence": "machine h\n  password ***\nend"}
+    assert Redaction(NO_SECRETS).document('{"a":  1}') == '{"a":  1}'
+
+
 @pytest.mark.parametrize("depth", [300, 900])
 def test_json_that_is_too_deep_to_be_looked_through_is_a_text(depth: int) -> None:
     line = f'{{"HF_TOKEN": "s3cret9", "a": {"[" * depth}{"]" * depth}}}'
@@ -343,7 +350,7 @@ def test_lines_without_a_secret_cost_no_more_than_to_read_them(
 ) -> None:
     """Three MB of empty lines took 43 s, each being searched by itself."""
     searched: list[int] = []
-    monkeypatch.setattr(redaction_module, "redact_text", lambda text: searched.append(len(text)) or text)
+    monkeypatch.setattr(redaction_module, "redact_text", lambda text, _: searched.append(len(text)) or text)
     run = copied(tmp_path)
     log = rank_log(run)
     log.write_bytes(log.read_bytes() + b"\n" * 10**6)

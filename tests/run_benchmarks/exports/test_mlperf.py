@@ -20,7 +20,7 @@ from run_benchmarks.exports.chosen import rounds_in
 from run_benchmarks.exports.mlperf import export_mlperf
 from run_benchmarks.exports.mlperf_log import LABEL
 from run_benchmarks.exports.system_description import FIELDS, system_description
-from run_benchmarks.plan.secrets import by_name_alone
+from run_benchmarks.plan.secrets import Secrets, by_name_alone
 from run_benchmarks.verbs import main
 from tests.run_benchmarks.exports.demo_run import (
     CASE,
@@ -37,6 +37,7 @@ RULES = Path(mlp_compliance.__file__).parent / "training_5.0.0"
 OWNER = {"submitter": "Acme Labs", "cooling": "air"}
 RESULTS = Path(__file__).parents[1] / "results"
 SYSTEM = "bert_pytorch_cpu_1_1_2"
+LOG = "bert/result_0.txt"
 
 
 @pytest.fixture(autouse=True)
@@ -120,6 +121,19 @@ def test_its_lines_are_the_events(logs: dict[str, Path]) -> None:
     assert order == ["init_start", "init_stop", "run_start", *block * 3, "run_stop"]
     (stop,) = [line for line in lines if line["key"] == "run_stop"]
     assert stop["metadata"]["status"] == "success"
+
+
+def test_no_secret_that_a_rank_wrote_is_in_its_lines(tmp_path: Path) -> None:
+    run = copied(tmp_path)
+    words = {"optimizer": 'open "sesame"', "seed": ["sesame", {"sesame": 1}]}
+    change_events(
+        rank_log(run), lambda name, value: value["config"].update(words) if name == "INIT_START" else None
+    )
+    notes = export_mlperf(run, tmp_path / "out", {}, lambda: Secrets(held=frozenset({"sesame"})))
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert "sesame" not in "".join([*notes, *(path.read_text() for path in files)])
+    value = {line["key"]: line["value"] for line in lines_of(tmp_path / "out" / "results" / SYSTEM / LOG)}
+    assert (value["opt_name"], value["seed"]) == ('open "***"', ["***", {"***": 1}])
 
 
 def test_it_says_what_it_is_not(logs: dict[str, Path]) -> None:

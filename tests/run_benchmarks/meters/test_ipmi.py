@@ -115,6 +115,8 @@ def listed(*rows: tuple[str, str]) -> str:
 FIRST, SECOND = ("PS1 Input Power", "100 Watts"), ("PS2 Input Power", "108 Watts")
 LISTINGS = [
     ((("CPU1 Temp", "40 degrees C"), ("Pwr Consumption", "168 Watts")), ("Pwr Consumption",)),
+    ((("PW Consumption", "168 Watts"),), ("PW Consumption",)),
+    ((("PWR_PSU0", "900 Watts"), ("PWR_SYSTEM", "1800 Watts")), ("PWR_SYSTEM",)),
     # Huawei iBMC, as go-ipmi's issue 33 shows it: its supplies' have the total's name with a number behind it
     ((("Power", "168 Watts"), ("Power1", "90 Watts"), ("Power2", "78 Watts")), ("Power",)),
     ((FIRST, SECOND, ("CPU Power", "60 Watts")), ("PS1 Input Power", "PS2 Input Power")),

@@ -180,6 +180,7 @@ BOARDS = [
     ("HGX_Chassis_0", {"Links": {"ComputerSystems": [link("Systems/HGX_Baseboard_0")]}}),
     ("Board", {"ChassisType": "Module"}),
     ("Board", {"Links": {"ContainedBy": link("Chassis/Box")}}),
+    ("Board", {"Links": {"ContainedBy": [link("Chassis/Box")]}}),
 ]
 
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.report.report import write_report
 from run_benchmarks.report.rounds import round_view
 from run_benchmarks.report.search.family import MOST_LEAVES, MOST_NODES, family_of, lines_of
 from run_benchmarks.report.search.timeline import timeline_of
 from run_benchmarks.results.folder import open_folder
+from run_benchmarks.results.load import run_in
 from run_benchmarks.results.rules import OPEN, Rules
 from run_benchmarks.results.summary import Run
 from run_benchmarks.results.tables import results_tables
@@ -88,7 +90,7 @@ def test_a_trial_run_is_marked_as_one(tmp_path: Path) -> None:
 
 def test_the_tree_has_the_best_and_all_that_they_were_made_of() -> None:
     account = account_of(RECORDS)
-    family = family_of(account)
+    family = family_of(account, str)
     assert family is not None
     assert family.trials == len(account.trials)
     drawn = {int(each.label.partition(":")[0]): each for each in family.members}
@@ -110,8 +112,19 @@ def test_a_chain_without_end_is_drawn_as_far_as_there_is_room() -> None:
         at = 10.0 * number
         records.append(trial(at, number, 0, number - 1 or None))
         records += [epoch(at + 5, number, 0, 1, number / 2000), end(at + 5, number, 0, 1, number / 2000)]
-    family = family_of(account_of(records))
+    family = family_of(account_of(records), str)
     assert family is not None and family.shown == MOST_NODES and family.trials == 1199
+
+
+def test_a_secret_that_a_trial_names_is_hidden_wherever_the_page_shows_it(tmp_path: Path) -> None:
+    run = tmp_path / "run20260102030405"
+    write_search_run(run, (2, RECORDS))
+    (log,) = run.rglob("controller.out.log")
+    log.write_text(re.sub(r'"edits": \[[^\]]*\]', '"edits": ["widen sesame"]', log.read_text()))
+    folder, secrets = open_folder(run), Secrets(held=frozenset({"sesame"}))
+    write_report(run / "report.html", folder, run_in(folder, lambda: secrets), secrets.hide)
+    text = (run / "report.html").read_text()
+    assert "sesame" not in text and text.count("widen ***") > MOST_LEAVES
 
 
 def test_the_rows_of_workers_show_gaps() -> None:

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from run_benchmarks.exports.mlperf_log import (
 )
 from run_benchmarks.exports.mlperf_power import write_power
 from run_benchmarks.exports.system_description import NOT_RECORDED, STATUSES, system_description
-from run_benchmarks.plan.secrets import SecretsHere
+from run_benchmarks.plan.secrets import Secrets, SecretsHere
 from run_benchmarks.results.load import lost_rounds
 from run_benchmarks.results.markdown import inline, listed
 from run_benchmarks.results.rules import CLOSED
@@ -51,7 +52,7 @@ def export_mlperf(run: Path, output: Path, owners: Mapping[str, str], secrets: S
     notes: list[str] = []
     with new_folder(output) as folder:
         for name, of_case in by_case(rounds, lambda each: each.result.case).items():
-            notes += _export_case(folder, name, of_case, owners)
+            notes += _export_case(folder, name, of_case, owners, secrets())
         if not (folder / "results").is_dir():
             where = "MLPerf's benchmark that FlagPerf has is BERT, by the shared driver"
             raise FlagPerfError(
@@ -61,7 +62,9 @@ def export_mlperf(run: Path, output: Path, owners: Mapping[str, str], secrets: S
     return notes
 
 
-def _export_case(folder: Path, name: str, rounds: Sequence[Round], owners: Mapping[str, str]) -> list[str]:
+def _export_case(
+    folder: Path, name: str, rounds: Sequence[Round], owners: Mapping[str, str], secrets: Secrets
+) -> list[str]:
     """One system: its description and its results; what is to be known of them."""
     system = file_name(f"{owners[SYSTEM_NAME]}_{name}" if SYSTEM_NAME in owners else name)
     results = folder / "results" / system / BERT
@@ -78,7 +81,10 @@ def _export_case(folder: Path, name: str, rounds: Sequence[Round], owners: Mappi
             results.mkdir(parents=True)  # of two cases whose names come to one folder the second is refused
         path = results / f"result_{len(exported)}.txt"
         organisation = owners.get(SUBMITTER, NOT_RECORDED)
-        lines = lines_of_round(each, events, organisation, owners.get(SYSTEM_NAME, system))
+        lines = [
+            replace(line, value=secrets.hide_in(line.value))  # as the round's log says it
+            for line in lines_of_round(each, events, organisation, owners.get(SYSTEM_NAME, system))
+        ]
         path.write_text(written(lines) + result_line(each, events, organisation), encoding="utf-8")
         notes.append(f"{each.name} is {path.relative_to(folder)}: {': '.join(division_of(each))}")
         notes += _checked(path)

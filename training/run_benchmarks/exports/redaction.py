@@ -133,10 +133,8 @@ class Redaction:
 
     def document(self, text: str) -> str:
         """A whole JSON file without secrets; where it is none, line by line."""
-        if self._text(text) == text:
-            return text
         try:
-            content = json.loads(text)
+            content = json.loads(text)  # lines in it are escaped: a .netrc's would not be known
             clean = self.plain(content)
         except (ValueError, RecursionError):
             return "".join(map(self.line, text.splitlines(keepends=True)))
@@ -184,7 +182,7 @@ class Redaction:
         return replace(self.secrets, held=self.secrets.values, open_texts=frozenset())
 
     def _text(self, text: str) -> str:
-        return self._by_value.hide(redact_text(text))
+        return self._by_value.hide(redact_text(text, self.secrets.marked))
 
 
 def values_in(blocks: Iterable[str], searched: Searched, *, is_document: bool = False) -> Iterator[str]:

@@ -19,7 +19,6 @@ from run_benchmarks.results.folder import RunFolder, as_list, section
 from run_benchmarks.results.summary import Run
 from utils.errors import FlagPerfError
 from utils.events import PREFIX
-from utils.figures import DEFINITIONS
 from utils.inventory import INVENTORY_FILE
 from utils.node import rank_log_name
 from utils.telemetry.lines import TELEMETRY_FILE
@@ -121,7 +120,7 @@ def _names_of(folder: RunFolder, run: Run, files: Iterable[RunFile]) -> Iterator
         yield from (name, *case.parameters)
     for result in run.results:
         yield from result.figures
-    yield from (PREFIX, run.name, run.uid, TELEMETRY_FILE, INVENTORY_FILE, *DEFINITIONS)
+    yield from (PREFIX, run.name, run.uid, TELEMETRY_FILE, INVENTORY_FILE)
     for file in files:
         path = PurePosixPath(file.name)
         yield str(path.parent)

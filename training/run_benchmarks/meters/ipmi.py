@@ -28,9 +28,9 @@ _DCMI_IS_ON = re.compile(r"^[ \t]*Power reading state is:[ \t]+activated", re.MU
 # The names that makers give the sensor of the whole machine's power, without what is no letter or digit, the surest
 # first.
 TOTALS = (
-    "totalpower", "systotalpower", "systempower", "syspower", "serverpower", "nodepower", "chassispower",
+    "totalpower", "systotalpower", "systempower", "syspower", "pwrsystem", "serverpower", "nodepower", "chassispower",
     "totalinputpower", "systeminputpower", "sysinputpower", "inputpower", "hscinputpower", "powermeter",
-    "pwrconsumption", "powerconsumption", "systemlevel", "power",
+    "pwrconsumption", "pwconsumption", "powerconsumption", "systemlevel", "power",
 )  # fmt: skip
 # Those of them that may as well be one power supply's: of an entity that is one they are no total.
 _NOT_OF_A_SUPPLY = (
@@ -38,6 +38,7 @@ _NOT_OF_A_SUPPLY = (
     "hscinputpower",
     "powermeter",
     "pwrconsumption",
+    "pwconsumption",
     "powerconsumption",
     "power",
 )

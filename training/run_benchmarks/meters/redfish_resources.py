@@ -51,6 +51,11 @@ class Link:
     path: Annotated[str, Field(alias="@odata.id", pattern=f"^{PATH}$", max_length=LONGEST_PATH)]
 
 
+def _first(value: Any) -> Any:
+    """Some BMCs write a list where one link belongs (DSP0268: Chassis, Links, ContainedBy)."""
+    return next(iter(value), None) if isinstance(value, list) else value
+
+
 Links = Annotated[tuple[Link, ...], Field(max_length=MOST_PARTS)]
 
 
@@ -78,7 +83,7 @@ class ChassisLinks:
 
     systems: Annotated[Links, Field(alias="ComputerSystems")] = ()
     system_count: Annotated[Count, Field(alias="ComputerSystems@odata.count")] = None
-    contained_by: Annotated[Link | None, Field(alias="ContainedBy")] = None
+    contained_by: Annotated[Link | None, BeforeValidator(_first), Field(alias="ContainedBy")] = None
 
     @property
     def has_several_systems(self) -> bool:

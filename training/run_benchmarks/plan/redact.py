@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 
+from run_benchmarks.plan.secret_names import NAME, NAME_IN_TEXT
 from run_benchmarks.plan.token_forms import SIGNS_OF_TOKENS, TOKENS
 
 HIDDEN = "***"
@@ -17,45 +19,6 @@ HIDDEN = "***"
 _USER_OF_URL = re.compile(
     r"(?<=://)[^/\s'\"?#]+@|(?<![^\s'\"@=])[^\s/'\"@:=]+:[^\s/'\"@]{1,512}@(?!sha256:[0-9a-f]{64})"
 )
-# A name that speaks of a secret has one of these words in it, or ends with it without a break (PGPASSWORD) ... Where
-# variables stand for nested settings their parts are joined by `__` (API__KEY).
-_BREAK, _ANY_BREAK = "[_-]{1,3}", "[_-]{0,3}"
-_WORDS = (
-    f"token|passwords?|passwds?|passphrases?|passcodes?|secret|credentials?|creds|auth{_ANY_BREAK}(?:config|header)"
-    # `private.key` is a file
-    f"|(?:api|access)[_.-]{{0,3}}keys?|(?:private|secret){_ANY_BREAK}keys?|webhook{_ANY_BREAK}urls?"
-    # Of the plural most are counts: MAX_TOKENS.
-    f"|(?:hf|gh|github|gitlab|wandb|api|auth|access){_ANY_BREAK}tokens"
-)
-# PGPASS, ROOTPW; what else ends so is a compass.
-_JOINED = "(?:ssh|pg|db|root|admin|user|mysql|redis|ldap|smtp|ftp|proxy|vnc)(?:pass|pwd?)"
-_SPOKEN = (
-    rf"(?:(?i:(?<![^\W_])(?:{_WORDS})[0-9]{{0,2}}(?![^\W_])|(?:{_WORDS}|{_JOINED}|sshkey|jwt)(?![\w.-]))"
-    r"|KEYTAB(?![^\W_]))"  # in capitals: krb5.keytab is a file
-)
-# ... or one of these as its last word, which mean too much else where they stand alone (PWD) or within; only a
-# number (DB_PASS_1) or how it is encoded (SIGNING_KEY_PEM) may follow.
-_FOLLOWING = f"(?:{_ANY_BREAK}[0-9][0-9]?|{_BREAK}(?i:pem|der|b64|base64))?"
-_ENDING = "cred|key|pass|pwd|pw|psw|pat|auth|psk|sk|cookie"
-# Behind a dot in capitals alone (MY.KEY): `attention.key` is of a model, `server.key` a file, Status.PASS a count.
-_LAST_OF_DOTTED = rf"(?<=[A-Z0-9])(?<!PUBLIC)\.(?:{_ENDING.upper()})"
-# What ends with one of these says something about a secret, and holds none: token-kind, PASSWORD_LENGTH.
-_ABOUT = "(?i:kind|type|policy|mode|format|count|limit|length|size|version|ttl)"
-
-
-def _named(ending: str) -> str:
-    last = (
-        rf"(?:(?<=[A-Za-z0-9])(?<!(?i:public)){_BREAK}(?:{ending})|{_LAST_OF_DOTTED}){_FOLLOWING}(?![\w.-])"
-    )
-    # The word is looked for once, from where the name begins; then the name is taken whole.
-    return rf"(?![\w.-]*[_.-]{_ABOUT}(?![\w.-]))(?=[\w.-]*?(?:{_SPOKEN}|{last}))[\w.-]+"
-
-
-_NAME = _named(f"(?i:{_ENDING}|authorization)")
-# In prose only what is written like a variable: `forward_pass: 3 ms` is no secret. (What follows an authorization is
-# of several words: see _BEARER.)
-_NAME_IN_TEXT = _named(_ENDING.upper())
-
 # Whatever a pattern here finds has one of these in it: most lines of a log have none, and need not be searched.
 _SIGNS = (
     "@",
@@ -83,8 +46,8 @@ _SIGNS = (
 )
 
 # A field, or a variable, may have one of these names by itself; in small letters most of the last are counts and keys.
-_SECRET_NAME = re.compile(rf"{_NAME}|(?i:auth(?:orization)?|cred|(?:set-)?cookie)|PASS|TOKENS|KEY")
-_SECRET_OPTION = re.compile(rf"--?{_NAME}")
+_SECRET_NAME = re.compile(rf"{NAME}|(?i:auth(?:orization)?|cred|(?:set-)?cookie)|PASS|TOKENS|KEY")
+_SECRET_OPTION = re.compile(rf"--?{NAME}")
 _BEARER = r"(?i:(?<![^\W_])authorization['\"]?\s*[=:]\s*['\"]?(?:[a-z]+ +)?|\bbearer +(?=\S{8}))"
 # As options, shell variables and Python's dicts write it: NAME=value, 'NAME': 'value'.
 _CLOSED = "['\"]?"
@@ -94,14 +57,20 @@ _ASSIGNED = r"(?<![\w.-]){}\s*(?:=|(?<=['\"]):|:(?=[\s'\"]))\s*(?!id=)"
 # A value is in quotes (as a shell joins them, or open to the end), or ends before what closes a list or a sentence.
 _QUOTED = r"(?:'[^']*'|\"(?:[^\"\\]|\\.)*\")+"
 _VALUE = rf"{_QUOTED}|['\"].*|[^\s'\"](?:\S*[^\s,;)}}\]'\"])?"
-_IN_TEXT = re.compile(
-    # 'NAME=a value in the quotes that the name is in', then the same without, then HTTP's header
-    rf"(?P<quote>['\"])(?P<quoted>{_ASSIGNED.format(_NAME_IN_TEXT)})(?P<inner>(?:(?!(?P=quote)).)*)"
-    rf"(?P=quote)(?:{_QUOTED})?"
-    rf"|(?P<plain>{_ASSIGNED.format(_NAME_IN_TEXT + _CLOSED)})(?P<value>{_VALUE})"
-    rf"|(?P<header>{_BEARER})(?P<credential>[^\s'\",}}]+)",
-    re.DOTALL,
-)
+
+
+def _assignments(name: str) -> re.Pattern[str]:
+    """'NAME=a value in the quotes that the name is in', then the same without, then HTTP's header."""
+    return re.compile(
+        rf"(?P<quote>['\"])(?P<quoted>{_ASSIGNED.format(name)})(?P<inner>(?:(?!(?P=quote)).)*)"
+        rf"(?P=quote)(?:{_QUOTED})?"
+        rf"|(?P<plain>{_ASSIGNED.format(name + _CLOSED)})(?P<value>{_VALUE})"
+        rf"|(?P<header>{_BEARER})(?P<credential>[^\s'\",}}]+)",
+        re.DOTALL,
+    )
+
+
+_IN_TEXT = _assignments(NAME_IN_TEXT)
 _WHOLE, _OF_COOKIE = re.compile(r"(?s)\A['\"]?(.+?)['\"]?\Z"), re.compile(r"=([^;\s]+)")
 _GAP, _OF_KEY = r"(?:\s|\\[rn])", r"(?:[\w+/=]|-(?!-)){16,}"
 _END_OF_KEY = rf"(?:{_GAP}*[\w+/=]{{1,64}}(?={_GAP}*-----))?"
@@ -117,8 +86,8 @@ _PRINTED = {
         # --password VALUE, and a Dockerfile's ENV NAME VALUE; an engine's --secret NAME holds none
         (
             r"(?<![\w.-])--?(?!-|secret[ \t]|[\w.-]*[_-](?:stdin|file|path|dir|fd|env)(?![\w.-]))"
-            rf"{_NAME_IN_TEXT}[ \t]+(?!id=|-)"
-            rf"|\bENV[ \t]+{_NAME_IN_TEXT}[ \t]+(?!=)",
+            rf"{NAME_IN_TEXT}[ \t]+(?!id=|-)"
+            rf"|\bENV[ \t]+{NAME_IN_TEXT}[ \t]+(?!=)",
             _VALUE,
             _WHOLE,
         ),
@@ -144,7 +113,7 @@ _PRINTED = {
         ),
         # <password>VALUE</password>; vector<Token> is none
         (
-            rf"<(?:\w{{1,40}}:)?{_NAME_IN_TEXT}(?:\s[^<>]{{0,200}})?>(?:<!\[CDATA\[)?",
+            rf"<(?:\w{{1,40}}:)?{NAME_IN_TEXT}(?:\s[^<>]{{0,200}})?>(?:<!\[CDATA\[)?",
             r"[^<>\]]+(?=(?:\]\]>)?</)",
             _WHOLE,
         ),
@@ -173,14 +142,14 @@ _IN_PROGRAM = (
     *((pattern, rf"\1{HIDDEN}") for pattern in (_KEY, *TOKENS)),
     (
         re.compile(
-            rf"((?<![\w.-]){_NAME_IN_TEXT}['\"]?\]?\s*[=:,]\s*(['\"]))"
+            rf"((?<![\w.-]){NAME_IN_TEXT}['\"]?\]?\s*[=:,]\s*(['\"]))"
             r"(?=[^'\"\n]*[A-Za-z])(?=[^'\"\n]*\d)[\w+/=.~!@$%^&*-]{6,200}(?=\2)"
         ),
         rf"\1{HIDDEN}",
     ),
 )
 # An argument ends where its secret does: blanks, commas and quotes in it are the secret's own.
-_IN_ARGUMENT = re.compile(rf"({_ASSIGNED.format(_NAME + _CLOSED)}|{_BEARER})(.+)", re.DOTALL)
+_IN_ARGUMENT = re.compile(rf"({_ASSIGNED.format(NAME + _CLOSED)}|{_BEARER})(.+)", re.DOTALL)
 
 
 def is_secret_name(name: str) -> bool:
@@ -198,10 +167,12 @@ def redact_url(url: str) -> str:
     return _USER_OF_URL.sub(f"{HIDDEN}@", url)
 
 
-def redact_text(text: str) -> str:
-    """`text` with the credentials of every URL, every assigned secret and every token in it replaced by `***`."""
+def redact_text(text: str, marked: frozenset[str] = frozenset()) -> str:
+    """`text` with every URL's user, every token and what is assigned to secrets, the `marked` too, as `***`."""
     if _has_sign(text):
         text = _IN_TEXT.sub(_hidden, redact_url(text))
+    if any(name in text for name in marked):
+        text = _assignments_to(marked).sub(_hidden, text)
     return _redact_printed(text)
 
 
@@ -258,6 +229,11 @@ def secrets_in_text(text: str) -> Iterator[str]:
             value = match["inner"] or match["value"] or match["credential"] or ""
             yield value[1:].rstrip(value[0]) if value[:1] in ("'", '"') else value
     yield from _secrets_printed(text)
+
+
+@cache
+def _assignments_to(names: frozenset[str]) -> re.Pattern[str]:
+    return _assignments(f"(?:{'|'.join(map(re.escape, filter(None, names)))})")
 
 
 def _redact_printed(text: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import json
 import operator
 import re
 import shlex
@@ -13,7 +11,6 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from itertools import count, islice
 from typing import Any, TypeVar
-from urllib.parse import quote, quote_plus, unquote
 
 from run_benchmarks.plan.redact import (
     HIDDEN,
@@ -24,12 +21,17 @@ from run_benchmarks.plan.redact import (
     secrets_in_text,
 )
 from run_benchmarks.plan.shell_file import secrets_in_shell
+from run_benchmarks.plan.spellings import spellings_of
 from run_benchmarks.plan.substrings import Substrings, without_wraps
+from utils.figures import DEFINITIONS
+from utils.records import Stage
 
 T = TypeVar("T")
 # Of these settings a value may be a secret; all others (hosts, cases, paths) are open, and so is what they hold.
 MAY_BE_SECRET = frozenset({"ACCE_CONTAINER_OPT", "IMAGE_BUILD_ARGS", "VENDORS", "PIP_SOURCE"})
 SHORTEST = 6  # characters: a shorter value stands in too much else to be hidden wherever it stands
+# A result is read by these: a value that is a part of one takes none of them away.
+OWN = frozenset({*DEFINITIONS, *(stage.value for stage in Stage)})
 LONGEST_OPTIONS = 2**16  # characters that are taken for a line of options
 _NUMBER = re.compile(r"[\d.,:+-]{1,11}")
 _LINE_END = re.compile(r"[\r\n]+|\\r|\\n")  # also as a variable has it that may be one line only
@@ -73,7 +75,7 @@ class Secrets:
     def hide(self, text: str) -> str:
         """`text` with every value in it replaced by `***`; one that stands in too much else, where it is assigned."""
         if self.by_name or any(value in text for value in self._indistinct):
-            text = redact_text(text)
+            text = redact_text(text, self.marked)
         for _ in range(MOST_PASSES):  # what was around a value may make up another one
             before = text
             text = self._spelled.replaced(text, HIDDEN)
@@ -89,7 +91,7 @@ class Secrets:
             names: those in dicts too; not where they are FlagPerf's own, and a reader looks for them.
         """
         value: Any = record
-        if not (self.values or self.by_name):
+        if not (self.held or self.by_name):
             return record
         if type(value) is str:
             value = self.hide(value)
@@ -161,7 +163,7 @@ class Secrets:
         """Whether a value can be hidden wherever it stands, and leaves what is no secret as it is."""
         if len(value) < SHORTEST or _NUMBER.fullmatch(value):
             return False
-        return not any(value in text for text in self.open_texts)
+        return not any(value in text for text in (*self.open_texts, *OWN))
 
     def _values_in(self, settings: Mapping[Any, Any]) -> Iterator[str]:
         for name, value in settings.items():
@@ -198,7 +200,7 @@ class Secrets:
 
     @cached_property
     def _spelled(self) -> Substrings:
-        spellings = {each for value in self.values for each in _spellings(value)}
+        spellings = {each for value in self.values for each in spellings_of(value)}
         return Substrings(each for each in spellings if len(each) >= SHORTEST)
 
     @cached_property
@@ -252,44 +254,6 @@ def _texts(value: Any) -> Iterator[str]:
         yield from (text for key, item in value.items() for text in (*_texts(key), *_texts(item)))
     elif isinstance(value, (list, tuple)):
         yield from (text for item in value for text in _texts(item))
-
-
-def _spellings(value: str) -> Iterator[str]:
-    """A value as JSON, Python, shells, pages and URLs write it too, and each of these in quotes once more."""
-    once = {value, *_quoted(value), *_in_page(value), *_in_url(value)}
-    yield from once
-    for each in once:
-        yield from _quoted(each)
-
-
-def _quoted(value: str) -> Iterator[str]:
-    """As it stands between the quotation marks of JSON, Python and shells."""
-    for text in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
-        yield text
-        yield re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", text)  # the engines'
-    yield repr(value)[1:-1]
-    yield repr(f"{value}'\"")[1:-4]  # beside both kinds of quotation marks
-    yield repr(value.encode(errors="replace"))[2:-1]
-    yield value.replace("'", "'\"'\"'")
-    yield value.replace("'", "'\\''")
-    yield re.sub(r"([^\w@%+=:,./-])", r"\\\1", value)
-
-
-def _in_page(value: str) -> Iterator[str]:
-    escaped = html.escape(value)
-    yield from (escaped, html.escape(value, quote=False))
-    yield escaped.replace("&quot;", "&#34;").replace("&#x27;", "&#39;")  # jinja's
-
-
-def _in_url(value: str) -> Iterator[str]:
-    yield unquote(value)
-    for text in (
-        quote(value, safe="", errors="replace"),
-        quote(value, errors="replace"),
-        quote_plus(value, errors="replace"),
-    ):
-        yield text
-        yield re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), text)
 
 
 def _are_same(some: Iterable[Any], others: Iterable[Any]) -> bool:

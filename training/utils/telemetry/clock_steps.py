@@ -27,17 +27,25 @@ class ClockStep:
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The earlier and the later of both times: a clock that was set back comes to a moment again."""
-        return min(self.before_ms, self.after_ms), max(self.before_ms, self.after_ms)
+        """The earliest and the latest time that it told between both: set back, it told some of them twice."""
+        return (
+            min(self.before_ms - self.back_ms, self.after_ms),
+            max(self.after_ms + self.back_ms, self.before_ms),
+        )
+
+    @property
+    def back_ms(self) -> int:
+        """By how much it was set back."""
+        return max(0, -self.moved_ms)
+
+    def up_to(self, other: ClockStep) -> ClockStep:
+        """One that stands for both, and for whatever was between."""
+        ends = (*self.ends, *other.ends)
+        return replace(self, before_ms=min(ends) + self.back_ms, after_ms=max(ends) - self.back_ms)
 
     def touches(self, start_ms: float, end_ms: float) -> bool:
         """Whether it may be within these times."""
         return self.ends[0] <= end_ms and self.ends[1] >= start_ms
-
-    def is_of(self, other: ClockStep) -> bool:
-        """Whether both may be the same step, seen by two sources."""
-        is_as_far = abs(self.moved_ms - other.moved_ms) <= LEAST_STEP_MS
-        return is_as_far and self.touches(*other.ends)
 
 
 class _Stamp(NamedTuple):
@@ -54,6 +62,24 @@ class _Stamp(NamedTuple):
         return moved if abs(moved) > LEAST_STEP_MS + OF_A_GAP * passed else 0
 
 
+class _Seen(NamedTuple):
+    """A step as a source saw it, between two times of the monotonic clock."""
+
+    step: ClockStep
+    start_ms: int
+    end_ms: int
+
+    @property
+    def took_ms(self) -> int:
+        """So exactly it is known when it was."""
+        return self.end_ms - self.start_ms
+
+    def is_of(self, other: _Seen) -> bool:
+        """Whether both may be the same step, seen by two sources. A clock that is set tells the same time twice."""
+        is_as_far = abs(self.step.moved_ms - other.step.moved_ms) <= LEAST_STEP_MS
+        return is_as_far and self.start_ms < other.end_ms and other.start_ms < self.end_ms
+
+
 @dataclass
 class _Source:
     """The last stamp that is beyond doubt, and the one after it where it shows a step, which the next must bear out."""
@@ -67,7 +93,7 @@ class ClockSteps:
     """Takes the stamps of all sources of one clock, each source's in order, and keeps the steps alone."""
 
     of_controller: bool = False
-    _steps: list[ClockStep] = field(default_factory=list)
+    _seen: list[_Seen] = field(default_factory=list)
     _is_full: bool = False
     _sources: dict[str, _Source] = field(default_factory=dict)
 
@@ -99,19 +125,19 @@ class ClockSteps:
         """All of them, each by the source that knows best when it was. Of a last reading nothing bears it out."""
         for source in list(self._sources):
             self.begin(source)
-        return tuple(self._steps)
+        return tuple(each.step for each in self._seen)
 
     def _add(self, last: _Stamp, stamp: _Stamp) -> None:
         step = ClockStep(last.placed_ms, stamp.placed_ms, stamp.moved_since(last), self.of_controller)
         if self._is_full:
-            ends = (*self._steps[-1].ends, *step.ends)  # of very many the last one stands for the rest
-            self._steps[-1] = replace(self._steps[-1], before_ms=min(ends), after_ms=max(ends))
+            latest = self._seen[-1]  # of very many the last one stands for the rest
+            self._seen[-1] = latest._replace(step=latest.step.up_to(step))
             return
-        for place, other in enumerate(
-            self._steps[-MOST_SOURCES:], start=max(0, len(self._steps) - MOST_SOURCES)
-        ):
-            if step.is_of(other):  # the source that is read more often knows better when it was
-                self._steps[place] = min(other, step, key=lambda each: each.ends[1] - each.ends[0])
+        seen = _Seen(step, last.monotonic_ms, stamp.monotonic_ms)
+        for place in range(max(0, len(self._seen) - MOST_SOURCES), len(self._seen)):
+            other = self._seen[place]
+            if seen.is_of(other):  # the source that is read more often knows better when it was
+                self._seen[place] = min(other, seen, key=lambda each: each.took_ms)
                 return
-        self._steps.append(step)
-        self._is_full = len(self._steps) == MOST_STEPS
+        self._seen.append(seen)
+        self._is_full = len(self._seen) == MOST_STEPS

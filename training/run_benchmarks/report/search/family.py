@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from run_benchmarks.report.tables import SHADES
@@ -39,8 +39,8 @@ class Family:
     trials: int
 
 
-def family_of(account: Account) -> Family | None:
-    """The tree of a search; None where no trial has ended an epoch."""
+def family_of(account: Account, hide: Callable[[str], str]) -> Family | None:
+    """The tree of a search, as anybody may see it; None where no trial has ended an epoch."""
     chosen = _chosen(account)
     if not chosen:
         return None
@@ -61,7 +61,7 @@ def family_of(account: Account) -> Family | None:
         members.append(
             Member(
                 label=f"{number}: {trial.accuracy or 0.0:.3f}",
-                about=_about(trial),
+                about=hide(_about(trial)),
                 x=MARGIN + wide * column,
                 y=MARGIN + ROW * row,
                 shade=shades[number],

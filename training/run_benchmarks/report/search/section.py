@@ -38,7 +38,7 @@ def log_of(result: RoundResult, folder: Path | None) -> SearchLog | None:
 def search_view(result: RoundResult, log: SearchLog, hide: Callable[[str], str]) -> dict[str, Any]:
     """What the template shows."""
     account = log.account
-    family = family_of(account)
+    family = family_of(account, hide)
     return {
         "outcome": outcome_of(result),
         "charts": list(map(chart, _charts(account, f"{result.case} {result.round} search"))),
