@@ -135,14 +135,16 @@ def _read_whole(path: Path) -> bytes:
     size = path.stat().st_size
     if size > (free := free_memory()):  # before it is hashed: what has holes may have any size
         raise ValueError(f"takes {_gib(size)}, and {_gib(free)} of memory are free")
-    if [sha256_of(path)] != expected[:1]:
+    if [sha256_of(path)] != [digest.lower() for digest in expected[:1]]:
         raise ValueError(_ALTERED)
-    if expected[1:] != [path.name]:
+    if [name.removeprefix("*") for name in expected[1:]] != [path.name]:  # `sha256sum -b` writes the asterisk
         name = " ".join(expected[1:]) or "no file"
         raise ValueError(f"may be of another step: {checksum.name} is the checksum of {name}")
+    if not size:  # further on no bytes stand for "no checkpoint"
+        raise ValueError("is empty")
     with path.open("rb") as stream:
         data = stream.read(size)
-    if hashlib.sha256(data).hexdigest() != expected[0]:
+    if hashlib.sha256(data).hexdigest() != expected[0].lower():
         raise ValueError(_ALTERED)
     return data
 
