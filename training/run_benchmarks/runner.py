@@ -277,9 +277,7 @@ def _summed_up(session: Session, summary: Run) -> Run:
             write_summary(session.log_dir, summary)
             session.journal.write("run_ended", exit_code=summary.exit_code)
             return summary
-        failure = (
-            lost[0].failure if lost else None
-        )  # of itself, unless something before the judging had failed it
+        failure = lost[0].failure if lost else None  # of itself, unless it had failed before the judging
         is_why = failure is not None and failure.stage is Stage.JUDGE
         unwritten = FULL if session.stranded else "the result of a round could not be written"
         reason = failure.message if failure and is_why else unwritten
