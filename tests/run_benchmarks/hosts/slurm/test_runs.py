@@ -328,6 +328,26 @@ def test_the_shipped_batch_script_runs_on_the_nodes_of_its_own_job(slurm: Slurm,
     assert result["allocation"]["state"] == "RUNNING"  # the job is its own, and not ended by it
 
 
+def test_a_job_that_slurm_has_suspended_is_waited_for_by_who_takes_the_run_up(
+    slurm: Slurm, run: WholeRun
+) -> None:
+    on_slurm(run)
+    run.behave("hang")
+    with started(run) as program:
+        trains(run)
+        program.kill()
+    (job,) = slurm.jobs()
+    slurm.run("scontrol", "suspend", str(job))
+    (run.folder / "data" / "go").touch()
+    with started(run, "resume") as program:
+        waits = f"Slurm's job {job} waits in"
+        until("word of it", lambda: waits in (run.result / "flagperf_run.log").read_text())
+        assert slurm.jobs() == {job: "SUSPENDED"}
+        slurm.run("scontrol", "resume", str(job))
+        assert ended(program) == 0
+    assert the_round(run)["verdict"] == "CONVERGED"
+
+
 def test_the_shipped_batch_script_says_where_it_is_to_be_called_from(tmp_path: Path) -> None:
     script = REAL_TRAINING / "run_benchmarks/config/flagperf.sbatch"
     environment = {name: value for name, value in os.environ.items() if name != "FLAGPERF_PYTHON"}

@@ -141,7 +141,7 @@ class SlurmHosts:
             raise AllocationError(message, where="slurm", remedy="begin the run anew")
         if self._job and job:
             return job
-        if not (job and case.hosts):  # that of a round which is taken up was seen to run
+        if not (job and case.hosts and job.state == RUNNING):
             job = await wait_in_queue(self._slurm, job.id if job else await self._submit(nodes, case))
         return await self._hold(job, case.hosts)
 
@@ -153,14 +153,14 @@ class SlurmHosts:
     async def _end_of(self, job: Job, case: CasePlan) -> AllocationEnd:
         """Why a round that is taken up cannot go on in its job."""
         lost = [node for node in _needed(case) if node not in job.nodes]
-        if job.state == RUNNING and lost:
+        if job.has_begun and lost:
             return node_lost(job, lost[0])
         return ended(job.id, job, await self._slurm.accounting(job.id))
 
     def _serves(self, job: Job, case: CasePlan, nodes: int) -> bool:
         """Whether the round can be run, or go on, in this job."""
         if case.hosts:
-            return job.state == RUNNING and set(_needed(case)) <= set(job.nodes)
+            return job.has_begun and set(_needed(case)) <= set(job.nodes)
         is_there = job.state in (PENDING, RUNNING) and job.fields.get("NumNodes", "").split("-")[0] == str(
             nodes
         )

@@ -65,6 +65,11 @@ class Job:
         """Whether it is still to come, runs, or is being ended."""
         return self.state in LIVE
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has its nodes and keeps them: it runs, or goes on once Slurm lets it, as where it is suspended."""
+        return self.is_live and self.state not in (PENDING, COMPLETING)
+
     def time(self, name: str) -> float | None:
         """A moment, in seconds since the epoch."""
         try:
