@@ -328,8 +328,9 @@ def test_the_shipped_batch_script_runs_on_the_nodes_of_its_own_job(slurm: Slurm,
     assert result["allocation"]["state"] == "RUNNING"  # the job is its own, and not ended by it
 
 
-def test_a_job_that_slurm_has_suspended_is_waited_for_by_who_takes_the_run_up(
-    slurm: Slurm, run: WholeRun
+@pytest.mark.parametrize("verb", ["resume", "stop"])
+def test_a_job_that_slurm_has_suspended_is_left_as_it_is_by_who_takes_the_run_up(
+    verb: str, slurm: Slurm, run: WholeRun
 ) -> None:
     on_slurm(run)
     run.behave("hang")
@@ -338,14 +339,13 @@ def test_a_job_that_slurm_has_suspended_is_waited_for_by_who_takes_the_run_up(
         program.kill()
     (job,) = slurm.jobs()
     slurm.run("scontrol", "suspend", str(job))
-    (run.folder / "data" / "go").touch()
-    with started(run, "resume") as program:
-        waits = f"Slurm's job {job} waits in"
-        until("word of it", lambda: waits in (run.result / "flagperf_run.log").read_text())
-        assert slurm.jobs() == {job: "SUSPENDED"}
-        slurm.run("scontrol", "resume", str(job))
+    asked = subprocess.run(run.command(verb), capture_output=True, text=True, timeout=PATIENCE_S)
+    assert asked.returncode == 2 and f"`scontrol resume {job}`; then do this again" in asked.stderr
+    assert slurm.jobs() == {job: "SUSPENDED"}
+    slurm.run("scontrol", "resume", str(job))
+    with started(run, "stop") as program:
         assert ended(program) == 0
-    assert the_round(run)["verdict"] == "CONVERGED"
+    assert the_round(run)["verdict"] == "INTERRUPTED" and the_round(run)["allocation"]["job"] == str(job)
 
 
 def test_the_shipped_batch_script_says_where_it_is_to_be_called_from(tmp_path: Path) -> None:

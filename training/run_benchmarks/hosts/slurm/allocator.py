@@ -141,7 +141,10 @@ class SlurmHosts:
             raise AllocationError(message, where="slurm", remedy="begin the run anew")
         if self._job and job:
             return job
-        if not (job and case.hosts and job.state == RUNNING):
+        if job and case.hosts and job.state != RUNNING:
+            message = f"Slurm's job {job.id} has its nodes and does not run: it is {job.state}"
+            raise NoAnswerError(message, where="slurm", remedy=f"let it go on: `scontrol resume {job.id}`")
+        if not (job and case.hosts):  # that of a round which is taken up was seen to run
             job = await wait_in_queue(self._slurm, job.id if job else await self._submit(nodes, case))
         return await self._hold(job, case.hosts)
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from run_benchmarks.hosts.base import AllocationError
 from run_benchmarks.hosts.slurm.ends import ended, waits_for_ever
 from run_benchmarks.hosts.slurm.jobs import Slurm
-from run_benchmarks.hosts.slurm.record import PENDING, RUNNING, Job, SlurmError, UnreadableError
+from run_benchmarks.hosts.slurm.record import RUNNING, Job, SlurmError, UnreadableError
 from run_benchmarks.run_log import LOGGER
 
 SHORTEST_S, LONGEST_S = 0.2, 15.0  # between two looks: the longer the wait so far, the longer
@@ -72,7 +72,7 @@ async def _show(slurm: Slurm, job: Job, shown: str) -> str:
     start = job.fields.get("StartTime", "")
     parts = (
         f"place {place}" if place else "",
-        (job.fields.get("Reason", job.state) if job.state == PENDING else job.state).replace("_", " "),
+        job.fields.get("Reason", job.state).replace("_", " "),
         f"expected start {start.replace('T', ' ')}" if start else "no start is expected yet",
     )
     text = f"Slurm's job {job.id} waits in {job.fields.get('Partition', 'the queue')}: {', '.join(filter(None, parts))}"
