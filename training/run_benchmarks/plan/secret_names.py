@@ -22,8 +22,8 @@ _SPOKEN = (
 # number (DB_PASS_1) or how it is encoded (SIGNING_KEY_PEM) may follow.
 _FOLLOWING = f"(?:{_ANY_BREAK}[0-9][0-9]?|{_BREAK}(?i:pem|der|b64|base64))?"
 _ENDING = "cred|key|pass|pwd|pw|psw|pat|auth|psk|sk|cookie"
-# Behind a dot in capitals alone (MY.KEY): `attention.key` is of a model, `server.key` a file, Status.PASS a count.
-_LAST_OF_DOTTED = rf"(?<=[A-Z0-9])(?<!PUBLIC)\.(?:{_ENDING.upper()})"
+# Behind a dot in capitals alone (MY.KEY): `attention.key` is of a model, `server.key` a file, GPU0.PASS a count.
+_LAST_OF_DOTTED = rf"(?<=[A-Z0-9])(?<!PUBLIC)\.(?!PASS)(?:{_ENDING.upper()})"
 # What ends with one of these says something about a secret, and holds none: token-kind, PASSWORD_LENGTH.
 _ABOUT = "(?i:kind|type|policy|mode|format|count|limit|length|size|version|ttl)"
 
