@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import pytest
 
 from run_benchmarks import host_log
 from run_benchmarks.run_log import LOGGER, log_warnings
+from tests.run_benchmarks.small_disk import small_disk
 
 if TYPE_CHECKING:
     from loguru import Message
@@ -27,15 +27,8 @@ def log_put_back() -> Iterator[None]:
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """The folder of results, which has 2 MB."""
-    result = tmp_path / "result"
-    result.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", result], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("only root may mount a small disk")
-    try:
+    with small_disk(tmp_path / "result", "2m") as result:
         yield result
-    finally:
-        subprocess.run(["umount", "--lazy", result], check=True)
 
 
 class LogLines:

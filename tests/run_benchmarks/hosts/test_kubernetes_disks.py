@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from tests.fakes.kubernetes_api import KubernetesApi
 from tests.run_benchmarks.hosts.test_kubernetes_runs import api as api
 from tests.run_benchmarks.hosts.test_kubernetes_runs import run as run
 from tests.run_benchmarks.hosts.test_kubernetes_runs import taken_up
+from tests.run_benchmarks.small_disk import small_disk
 from tests.run_benchmarks.test_full_disk import FILLS
 from tests.run_benchmarks.whole_run import SCRIPT, WholeRun
 
@@ -28,17 +28,8 @@ time.sleep(0.05)
 @pytest.fixture
 def roomy(tmp_path: Path) -> Iterator[Path]:
     """The folder of results, which has 200 MB."""
-    result = tmp_path / "result"
-    result.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=200m", "tmpfs", result], capture_output=True
-    )
-    if mounted.returncode:
-        pytest.skip("only root may mount a small disk")
-    try:
+    with small_disk(tmp_path / "result", "200m") as result:
         yield result
-    finally:
-        subprocess.run(["umount", "--lazy", result], check=True)
 
 
 def write_script(run: WholeRun, before_its_end: str) -> None:

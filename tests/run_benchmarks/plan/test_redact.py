@@ -113,7 +113,16 @@ OPEN_NAMES = [
     ),
     *("TASK", "NUM_TASK", "PW", "MAX_DISK", "FORBEARERS", "WEBHOOK"),
     *("SSH__PUBLIC__KEY", "SSH.PUBLIC.KEY", "DB__PASSWORD__LENGTH", "__key__", "KEY__1", "max__tokens"),
-    *("server.key", "private.key", "key.py", "attention.self.key", "Status.PASS", "GPU0.PASS", "MY.KEYS", "DISK.SKU"),
+    *(
+        "server.key",
+        "private.key",
+        "key.py",
+        "attention.self.key",
+        "Status.PASS",
+        "GPU0.PASS",
+        "MY.KEYS",
+        "DISK.SKU",
+    ),
     *("author", "AUTHORIZATION_SERVER", "authorization_url"),
 ]
 

@@ -79,6 +79,14 @@ def trains(run: WholeRun) -> None:
     until("entrance", lambda: '"stage": "train"' in (run.result / "journal.jsonl").read_text())
 
 
+def kill_the_controller_of(run: WholeRun) -> None:
+    """Begin the run, and kill its controller once a rank trains."""
+    run.behave("hang")
+    with started(run) as program:
+        trains(run)
+        program.kill()
+
+
 def uid_of(run: WholeRun) -> str:
     return str(json.loads((run.result / "journal.jsonl").read_text().splitlines()[0])["uid"])
 
@@ -205,10 +213,7 @@ def test_a_run_that_is_ended_in_the_queue_leaves_it(slurm: Slurm, run: WholeRun)
 
 def test_a_run_whose_controller_is_killed_goes_on_in_the_same_job(slurm: Slurm, run: WholeRun) -> None:
     on_slurm(run)
-    run.behave("hang")
-    with started(run) as program:
-        trains(run)
-        program.kill()
+    kill_the_controller_of(run)
     (job,) = slurm.jobs()
     (run.folder / "data" / "go").touch()
     with started(run, "resume") as program:
@@ -223,10 +228,7 @@ def test_nodes_of_a_run_whose_controller_is_killed_are_given_back_with_all_that_
     slurm: Slurm, run: WholeRun
 ) -> None:
     on_slurm(run, "abandoned_after=10")
-    run.behave("hang")
-    with started(run) as program:
-        trains(run)
-        program.kill()
+    kill_the_controller_of(run)
     slurm.wait_for_no_job()
     assert run.files_left() == [f"runs/{uid_of(run)}"]  # the logs, which are nowhere else
     with started(run, "resume") as program:
@@ -282,10 +284,7 @@ def test_the_doctor_examines_nodes_that_it_asks_for(slurm: Slurm, run: WholeRun)
 
 def test_cleanup_finds_and_cancels_what_a_killed_run_has_in_the_queue(slurm: Slurm, run: WholeRun) -> None:
     on_slurm(run)
-    run.behave("hang")
-    with started(run) as program:
-        trains(run)
-        program.kill()
+    kill_the_controller_of(run)
     (job,) = slurm.jobs()
     listed = subprocess.run(run.command("cleanup"), capture_output=True, text=True, timeout=PATIENCE_S)
     uid = listed.stdout.partition(":")[0]
@@ -333,14 +332,11 @@ def test_a_job_that_slurm_has_suspended_is_left_as_it_is_by_who_takes_the_run_up
     verb: str, slurm: Slurm, run: WholeRun
 ) -> None:
     on_slurm(run)
-    run.behave("hang")
-    with started(run) as program:
-        trains(run)
-        program.kill()
+    kill_the_controller_of(run)
     (job,) = slurm.jobs()
     slurm.run("scontrol", "suspend", str(job))
     asked = subprocess.run(run.command(verb), capture_output=True, text=True, timeout=PATIENCE_S)
-    assert asked.returncode == 2 and f"`scontrol resume {job}`; then do this again" in asked.stderr
+    assert asked.returncode == 2 and f"`scontrol resume {job}`); then do this again" in asked.stderr
     assert slurm.jobs() == {job: "SUSPENDED"}
     slurm.run("scontrol", "resume", str(job))
     with started(run, "stop") as program:

@@ -143,7 +143,8 @@ class SlurmHosts:
             return job
         if job and case.hosts and job.state != RUNNING:
             message = f"Slurm's job {job.id} has its nodes and does not run: it is {job.state}"
-            raise NoAnswerError(message, where="slurm", remedy=f"let it go on: `scontrol resume {job.id}`")
+            remedy = f"wait until it runs (one that is suspended: `scontrol resume {job.id}`)"
+            raise NoAnswerError(message, where="slurm", remedy=remedy)
         if not (job and case.hosts):  # that of a round which is taken up was seen to run
             job = await wait_in_queue(self._slurm, job.id if job else await self._submit(nodes, case))
         return await self._hold(job, case.hosts)
