@@ -80,9 +80,7 @@ async def _end(starting: asyncio.Future[Process | OSError], grace_s: float) -> N
     _signal_group(process.pid, signal.SIGTERM)
     await _group_ended(process.pid, grace_s)
     _signal_group(process.pid, signal.SIGKILL)
-    await _group_ended(
-        process.pid, END_S
-    )  # each member dies when it is next scheduled, the command's own apart
+    await _group_ended(process.pid, END_S)  # each member dies when it is next scheduled
     # Before its end is waited for, which asyncio counts from that of its pipes: one that was read slowly is noticed no
     # more, and one that something in another session holds stays open. There is no public way to let go of them.
     assert process.stdin  # noqa: S101 - for mypy
