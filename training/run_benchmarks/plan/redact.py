@@ -53,7 +53,7 @@ _BEARER = r"(?i:(?<![^\W_])authorization['\"]?\s*[=:]\s*['\"]?(?:[a-z]+ +)?|\bbe
 _CLOSED = "['\"]?"
 # It begins where the name does, so that a long line of such characters is looked at once. An engine's
 # `--secret=id=NAME` names one, and holds none; nor does `hf_token:/run/hf_token`, a mount, or `token-server:10.0.0.1`.
-_ASSIGNED = r"(?<![\w.-]){}\s*(?:=|(?<=['\"]):|:(?=[\s'\"]))\s*(?!id=)"
+_ASSIGNED = r"(?<![\w.-]){}\s*(?:=|(?<=['\"]):|:(?=[\s'\"]))\s*(?!\s|id=)"
 # A value is in quotes (as a shell joins them, or open to the end), or ends before what closes a list or a sentence.
 _QUOTED = r"(?:'[^']*'|\"(?:[^\"\\]|\\.)*\")+"
 _VALUE = rf"{_QUOTED}|['\"].*|[^\s'\"](?:\S*[^\s,;)}}\]'\"])?"
