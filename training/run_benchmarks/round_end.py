@@ -113,7 +113,7 @@ class RoundEnd:
             # none where the round ended before this node had a folder
             transport = near if near and is_lost else self._transport(node)
             again, sharing = self.state.is_taken_up, len(self.state.nodes)
-            left_out = await collect_folder(
+            return await collect_folder(
                 transport,
                 paths.work,
                 folder,
@@ -124,15 +124,14 @@ class RoundEnd:
                 is_again=again,
                 near=near,
             )
-            if left_out is None and self.state.outcome and not target.is_dir():
-                raise LogsGoneError(f"its logs are gone: it has no folder {folder} any more", where=node.host)
-            return left_out
 
         results = await on_all(self.state.nodes, collect)
         self.state.without_room |= {
             node.rank for node, result in results.items() if _has_no_room(node, result)
         }
         for node, left_out in values_of(results).items():
+            if left_out is None:
+                self._note_gone(node)
             self._note_left_out(node, left_out or ())
         errors = errors_of(results)
         self._forget_followed()
@@ -142,6 +141,14 @@ class RoundEnd:
                 continue
             self.state.not_collected.add(node.rank)
             self.state.warn(told_of(node.host, error))
+            self._fail_without_log(node, error)
+
+    def _note_gone(self, node: Node) -> None:
+        """A node that trained had a folder; one that is not on it any more may have been brought before."""
+        if self.state.outcome and not (self.session.log_dir / node.folder).is_dir():
+            folder = self.session.paths.node(node)
+            error = LogsGoneError(f"its logs are gone: there is no {folder} any more", where=node.host)
+            self.state.warn(f"{node.host}: {error.message}")
             self._fail_without_log(node, error)
 
     def _note_unsure(self, node: Node, error: FlagPerfError) -> None:
