@@ -67,11 +67,11 @@ class RoundSoFar:
 class Resumption:
     """A run as far as it came; its journal is ours now.
 
-    digest, tree: of the plan and of the code that it was begun with. ended: the rounds that need nothing more, of which
-    `results` may lack some whose files could not be written. unfinished: those that were begun besides; several where a
-    full disk kept them from ending. kept: node folders that stay on their hosts, as not all
-    that lies in them was collected. replaced: as in Session. controller: what
-    became of the one before.
+    digest, tree: of the plan and of the code that it was begun with. ended: the rounds that need nothing more.
+    unwritten: those of them whose results could not be written; in `results` they are judged now.
+    unfinished: those that were begun besides; several where a full disk kept them from ending.
+    kept: node folders that stay on their hosts, as not all that lies in them was collected. replaced: as in Session.
+    controller: what became of the one before.
     """
 
     journal: Journal
@@ -81,6 +81,7 @@ class Resumption:
     plan: Mapping[str, Any]
     results: tuple[RoundResult, ...]
     ended: frozenset[RoundKey]
+    unwritten: frozenset[RoundKey]
     unfinished: Mapping[RoundKey, RoundSoFar]
     checks: Mapping[str, list[Check]]
     kept: frozenset[str]
@@ -135,10 +136,9 @@ def read_resumption(path: Path, journal: Journal, secrets: Secrets) -> Resumptio
     folder = open_folder(path)
     where = str(path / JOURNAL)
     start = start_of(folder)
-    ended_rounds = frozenset(_keys(folder, "round_ended"))
-    results = {
-        RoundKey(each.case, each.round): each for each in results_in(folder, ended_rounds, lambda: secrets)
-    }
+    ended_rounds, unwritten = frozenset(_keys(folder, "round_ended")), _unwritten(folder)
+    judged = results_in(folder, ended_rounds, unwritten, lambda: secrets)
+    results = {RoundKey(each.case, each.round): each for each in judged}
     done = ended_rounds | results.keys() - _between_attempts(folder)
     begun = {key for key in _keys(folder, "round_started") if key not in done}
     entries, controller = _by_round(folder), lost_controller(folder)
@@ -162,6 +162,7 @@ def read_resumption(path: Path, journal: Journal, secrets: Secrets) -> Resumptio
         plan=folder.plan,
         results=tuple(results.values()),
         ended=ended_rounds | results.keys(),
+        unwritten=unwritten,
         unfinished=unfinished,
         checks=checks,
         kept=kept_folders(folder.journal),
@@ -224,6 +225,17 @@ def _keys(folder: RunFolder, event: str) -> Iterator[RoundKey]:
     """The rounds of which the journal has an event, as often as it has it."""
     for key, entries in _by_round(folder).items():
         yield from (key for entry in entries if entry.get("event") == event)
+
+
+def _unwritten(folder: RunFolder) -> frozenset[RoundKey]:
+    """The rounds whose results could not be written when they ended, nor since then."""
+    ends = {
+        key: entry
+        for key, entries in _by_round(folder).items()
+        for entry in entries
+        if entry.get("event") == "round_ended"
+    }
+    return frozenset(key for key, last in ends.items() if last.get("unwritten"))
 
 
 def _round_so_far(key: RoundKey, entries: Sequence[Mapping[str, Any]], journal: Path) -> RoundSoFar:

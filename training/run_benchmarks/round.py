@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from run_benchmarks.attempts import attempts_in, bring_late_logs, is_another_attempt, is_repeated
+from run_benchmarks.attempts import attempts_in, bring_late_logs, is_another_attempt
 from run_benchmarks.failures import StageFailed, TakenAway, failure_on, interrupted
 from run_benchmarks.frameworks import open_framework
 from run_benchmarks.health import report_health, unhealthy
@@ -32,7 +32,8 @@ from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_hosts import granted, revisited, unless_taken_away
 from run_benchmarks.round_image import provide_image
 from run_benchmarks.round_meters import start_meters
-from run_benchmarks.round_state import RoundState, has_record
+from run_benchmarks.round_record import note_verdict
+from run_benchmarks.round_state import RoundState
 from run_benchmarks.round_tree import bring_to_hosts
 from run_benchmarks.round_units import RoundUnits
 from run_benchmarks.round_watch import ended_unwatched, watch_round
@@ -112,12 +113,7 @@ class Round:
         if not self._is_saved:
             return stranded(session, self._seen)
         result = await judge_round(session, state.case, self._seen, self._folder)
-        if is_repeated(session, result):
-            self._record("attempt_ended", verdict=result.verdict.value)
-        elif has_record(
-            self._folder
-        ):  # else there is nothing yet to tell it by: a full disk may have room later
-            self._record("round_ended", verdict=result.verdict.value)
+        note_verdict(session, result)
         return result
 
     @property

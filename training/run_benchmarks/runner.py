@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from run_benchmarks.attempts import (
-    folder_of,
     is_repeated,
     on_present_hosts,
     prepare_hosts,
@@ -39,7 +38,7 @@ from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.resumption import Resumption, RoundSoFar
 from run_benchmarks.round import Round
-from run_benchmarks.round_state import has_record
+from run_benchmarks.round_record import results_so_far, without_record
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import (
     Interrupted,
@@ -74,9 +73,9 @@ async def run_plan(
     session = open_session(plan, run, log_dir, display, journal=so_far.journal if so_far else None)
     harness = await asyncio.to_thread(harness_of, plan.training_dir, session.tree.digest)
     session = replace(session, harness=harness)
-    results = list(so_far.results) if so_far else []
     notes = [so_far.note] if so_far else []
     _note_begin(session, so_far)
+    results = results_so_far(session, so_far) if so_far else []
     display.run_started(run, plan, tuple(results))
     with interruptible(session, earlier_signals, stopped_by):
         try:
@@ -271,7 +270,7 @@ def _noted(what: str, notes: list[str]) -> Iterator[None]:
 
 def _summed_up(session: Session, summary: Run) -> Run:
     """`summary`, written; where that, or a round, could not be written, the run counts as neither good nor ended."""
-    lost = [each for each in summary.results if not has_record(folder_of(session, each))]
+    lost = [each for each in summary.results if without_record(session, each)]
     try:
         if not lost and not session.stranded:  # which may have an earlier record
             write_summary(session.log_dir, summary)

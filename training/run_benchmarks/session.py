@@ -20,6 +20,7 @@ from run_benchmarks.images.store import ImageStore
 from run_benchmarks.journal import Journal
 from run_benchmarks.names import JOURNAL, HostPaths, RunId, host_paths
 from run_benchmarks.plan.records import Plan
+from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.provenance import Harness
 from run_benchmarks.results.search.places import Places
 from run_benchmarks.runtimes import open_runtime
@@ -56,6 +57,7 @@ class Session:
     kept: node folders that stay on their hosts, as not all that lies in them was collected.
     stranded: of rounds whose hosts keep nothing, and were not given back, as the disk has no room for what lies there:
         until when they are there.
+    unwritten: rounds that have ended, and whose results could not be written.
     replaced: (vendor, host) -> the spare that has taken its place in that vendor's cases for the rest of the run; the
         vendor is empty where HOSTS has no groups.
     harness: the code that runs; what was deployed of it is `tree`.
@@ -80,6 +82,7 @@ class Session:
     unclean: set[str] = field(default_factory=set)
     kept: set[str] = field(default_factory=set)
     stranded: list[str] = field(default_factory=list)
+    unwritten: set[RoundKey] = field(default_factory=set)
     replaced: dict[tuple[str, str], str] = field(default_factory=dict)
     harness: Harness = field(default_factory=Harness)
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep

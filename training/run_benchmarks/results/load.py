@@ -77,13 +77,21 @@ def run_in(folder: RunFolder, secrets: SecretsHere) -> Run:
     )
 
 
-def results_in(folder: RunFolder, ended: Collection[RoundKey], secrets: SecretsHere) -> Iterator[RoundResult]:
+def results_in(
+    folder: RunFolder, ended: Collection[RoundKey], unwritten: Collection[RoundKey], secrets: SecretsHere
+) -> Iterator[RoundResult]:
     """The results of those rounds that have one, and of those that had `ended` before it could be written.
+
+    Args:
+        unwritten: those that had none, by the journal: whatever lies there since then, they are judged.
 
     Raises:
         FlagPerfError: there is one that cannot be read.
     """
     for key in folder.rounds:
+        if key in unwritten and (judged := _judged(folder, key, secrets)):
+            yield judged
+            continue
         result = read_result(folder, key)
         if result is None and (folder.round_path(key) / "result.json").exists():
             raise FlagPerfError(folder.notes[-1], remedy="put it back, or start a new run")
