@@ -25,7 +25,7 @@ LEAST_PART = 0.001  # of a time, that a step of its clock must be to matter
 BORNE_OUT = 10.0  # so many times nearer to the monotonic clock than to the wall clock a time is by the former
 # Images are loaded and packages installed while the ranks run; a training that is less than a half beside more is odd.
 STARTING_S, LEAST_SHARE_OF_RANKS = 60.0, 0.5
-_LENGTHS = ("e2e_time", "init_time", "raw_train_time")
+_PARTS = ("init_time", "raw_train_time")  # of a script's time, which it may tell as e2e_time
 TRAINED = (
     *("raw_train_time", "no_eval_time", "pure_compute_time"),
     *("p_whole", "p_train", "p_core", "tokens_per_second", "MFU"),
@@ -73,7 +73,7 @@ class RankClock:
         steps = [step.moved_ms / 1000 for step in self.watched.steps if step.touches(*span)]
         moved_s = sum(steps) if self._is_watched(span) else self.moved_s
         by_wall_clock = self._training.seconds
-        return abs(trained_s - (by_wall_clock - moved_s)) * BORNE_OUT <= abs(trained_s - by_wall_clock)
+        return abs(trained_s - (by_wall_clock - moved_s)) * BORNE_OUT < abs(trained_s - by_wall_clock)
 
     @cached_property
     def _training(self) -> Window | str:
@@ -146,17 +146,14 @@ def unproved_times(doubts: Mapping[str, str]) -> str:
 
 def short_of_ranks(case: PlannedCase, figures: Mapping[str, Figure], seen: Observation) -> list[str]:
     """That a script took less than half of the time for which the controller saw its ranks run, by its own word."""
-    told = {name: figures[name].value for name in _LENGTHS if name in figures}
-    lengths = [{"e2e_time": told.get("e2e_time")}, {name: told.get(name) for name in _LENGTHS[1:]}]
-    said = next(
-        ({n: s for n, s in each.items() if s is not None} for each in lengths if any(each.values())), {}
-    )
-    ran_s, said_s = seen.times.get(Stage.TRAIN.value, 0.0), sum(said.values())
-    if case.uses_driver or case.roles or not said:
+    told = {name: each.value for name, each in figures.items() if each.value}
+    names = ["e2e_time"] if "e2e_time" in told else [*_PARTS] if "raw_train_time" in told else []
+    names = [name for name in names if name in told]
+    said_s, ran_s = sum(told[name] for name in names), seen.times.get(Stage.TRAIN.value, 0.0)
+    is_odd = ran_s - said_s > STARTING_S and 0 < said_s < LEAST_SHARE_OF_RANKS * ran_s
+    if case.uses_driver or case.roles or not is_odd:
         return []
-    if ran_s - said_s <= STARTING_S or said_s >= LEAST_SHARE_OF_RANKS * ran_s:
-        return []
-    what = f"{' + '.join(said)} is {said_s:.6g} s"
+    what = f"{' + '.join(names)} is {said_s:.6g} s"
     return [
         f"{what}, but its ranks ran for {ran_s:.6g} s by the controller's clock: nothing tells of the rest"
     ]
