@@ -11,6 +11,8 @@ import pytest
 
 from run_benchmarks.comparison.derived import figures_of
 from run_benchmarks.comparison.selecting import ComparedRound
+from run_benchmarks.comparison.statistics import OlympicMean, olympic_mean_of
+from run_benchmarks.report.spread import spread_tables
 from run_benchmarks.results.clocks import NodeClock
 from run_benchmarks.results.judge import judge_logs
 from run_benchmarks.results.planned import planned
@@ -202,3 +204,19 @@ def test_a_script_that_says_it_was_done_in_half_the_time(
         note for note in made(0.0, **finished).judged(train_s=train_s).notes if "its ranks ran for" in note
     ]
     assert len(notes) == bool(told) and all(note.startswith(told) for note in notes)
+
+
+def test_what_rounds_come_to_together_is_marked_as_each_of_them(made: Made) -> None:
+    right, wrong = made(0.0).judged(), made(-20.0).judged()
+    mean = olympic_mean_of([right, wrong, wrong], 0)
+    assert (
+        mean and mean.text().endswith("*") and "* MLPerf mean of B: h1: its clock was set" in mean.note("B")
+    )
+    assert olympic_mean_of([right] * 3, 0) == OlympicMean(float(EVALUATED_S))
+    ((_, table),) = spread_tables([right, wrong])
+    names = {row[0] for row in table.rows}
+    assert {"p_train*", "time_to_target*", "init_time"} <= names
+    (note,) = (note for note in table.footnotes if "clock was set" in note and "p_train" in note)
+    assert note.startswith("* ") and "init_time" not in note
+    ((_, table),) = spread_tables([right, right])
+    assert not any("*" in row[0] for row in table.rows) and not any("*" in note for note in table.footnotes)
