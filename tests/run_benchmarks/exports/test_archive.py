@@ -177,6 +177,28 @@ def test_a_file_that_tells_too_many_values_is_left_out_and_the_rest_are_hidden(
     assert files[path.replace("a_flood", "later")] == b"my_token=***\nit is *** and ***\n"
 
 
+@pytest.mark.parametrize(
+    ("line", "hidden"),
+    [
+        ("export SITE=h8Kd_92*xQz7\n", "export SITE=***\n"),
+        ('{"SITE": "h8Kd_92*xQz7", "lr": 1}\n', '{"SITE": "***", "lr": 1}\n'),
+        ('{"environment": {"SITE": ["h8Kd_92*xQz7"]}}\n', '{"environment": {"SITE": ["***"]}}\n'),
+    ],
+)
+def test_a_marked_name_is_one_of_a_secret_also_where_a_node_names_no_other(
+    line: str, hidden: str, tmp_path: Path
+) -> None:
+    """As in a run, where what it is given is hidden wherever it stands."""
+    run = copied(tmp_path)
+    for name in ("marked.log", "nothing.log"):
+        rank_log(run).with_name(name).write_text("it is h8Kd_92*xQz7\n")
+    rank_log(run).with_name("marked.log").write_text(line)
+    export_archive(run, tmp_path / "run.tar.gz", Secrets(marked=frozenset({"SITE"})), TRAINING)
+    files, node = contents(tmp_path / "run.tar.gz"), f"run/{CASE}/round1/localhost_noderank0"
+    assert files[f"{node}/marked.log"].decode() == hidden
+    assert files[f"{node}/nothing.log"] == b"it is ***\n"
+
+
 def test_the_names_of_packages_are_no_names_of_secrets(tmp_path: Path) -> None:
     run = copied(tmp_path)
     packages = {"base-passwd": "3.6.1-long", "passwd": "1:4.13+dfsg1-1", "libsubid4": "1:4.13+dfsg1-1"}

@@ -175,6 +175,7 @@ def test_a_table_stands_behind_each_chart(page: Page) -> None:
     figure = _chart(page, "Loss")
     figure.locator("summary").click()
     rows = figure.locator(".behind table").nth(1)
+    rows.wait_for()  # it is made once it is asked for
     assert rows.locator("th").all_text_contents() == ["time s", "step", "Loss"]
     assert rows.locator("tbody tr").count() == MADE.steps
 

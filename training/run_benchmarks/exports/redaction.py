@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -185,20 +185,28 @@ class Redaction:
         return self._by_value.hide(redact_text(text, self.secrets.marked))
 
 
-def values_in(blocks: Iterable[str], searched: Searched, *, is_document: bool = False) -> Iterator[str]:
+def values_in(
+    blocks: Iterable[str],
+    searched: Searched,
+    marked: frozenset[str] = frozenset(),
+    *,
+    is_document: bool = False,
+) -> Iterator[str]:
     """What lines assign to names of secrets, and the lines of private keys (PEM).
 
     Args:
         blocks: of whole lines; of a document all of it, which is one JSON value.
+        marked: further names of secrets, beside those that speak for themselves.
 
     Raises:
         FlagPerfError: there are too many such lines.
     """
     of_key = 0
+    names_nothing = partial(_names_nothing, marked=marked)
     for block in blocks:
-        for part, is_clean in [(block, False)] if is_document else searched.parts(block, _names_nothing):
+        for part, is_clean in [(block, False)] if is_document else searched.parts(block, names_nothing):
             for line in _LINES.findall(part) if of_key else () if is_clean else (part,):
-                yield from _values_in(line)
+                yield from _values_in(line, marked)
                 if _KEY_BEGINS.search(line):
                     of_key = LONGEST_KEY
                 elif of_key:  # headers and an empty line may stand before what is encoded
@@ -207,16 +215,16 @@ def values_in(blocks: Iterable[str], searched: Searched, *, is_document: bool = 
                         yield line.strip()
 
 
-def _names_nothing(text: str) -> bool:
-    return not _KEY_BEGINS.search(text) and next(secrets_in_text(text), None) is None
+def _names_nothing(text: str, marked: frozenset[str]) -> bool:
+    return not _KEY_BEGINS.search(text) and next(secrets_in_text(text, marked), None) is None
 
 
-def _values_in(line: str) -> Iterator[str]:
+def _values_in(line: str, marked: frozenset[str]) -> Iterator[str]:
     """What a line assigns to names of secrets."""
-    named = list(secrets_in_text(line))
+    named = list(secrets_in_text(line, marked))
     content = _json_in(line) if named else None
     with suppress(RecursionError):
-        named = named if content is None else list(_texts_under_names(content))
+        named = named if content is None else list(_texts_under_names(content, marked))
     yield from (value for value in named if HIDDEN not in value and not _WORD.fullmatch(value))
 
 
@@ -229,12 +237,13 @@ def _json_in(line: str) -> Any:
         return None
 
 
-def _texts_under_names(content: Any, name: str = "") -> Iterator[str]:
+def _texts_under_names(content: Any, marked: frozenset[str], name: str = "") -> Iterator[str]:
     if isinstance(content, Mapping):
         for key, item in content.items():
-            yield from _texts_under_names(item, "" if name in PACKAGES else key)
+            yield from _texts_under_names(item, marked, "" if name in PACKAGES else key)
     elif isinstance(content, list):
         for item in content:
-            yield from _texts_under_names(item, name)
+            yield from _texts_under_names(item, marked, name)
     elif isinstance(content, str):
-        yield from [content] if is_secret_name(name) else secrets_in_text(content)
+        is_secret = name in marked or is_secret_name(name)
+        yield from [content] if is_secret else secrets_in_text(content, marked)

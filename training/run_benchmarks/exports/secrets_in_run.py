@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import PurePosixPath
 
 from run_benchmarks.exports.redaction import MOST_LINES, MOST_OF_LINES, Redaction, Searched, values_in
@@ -46,8 +47,8 @@ def redaction_of(
     for script in scripts:
         blocks = list(_blocks_of(script))
         secrets = secrets.with_those_of({}, (), "".join(blocks))
-        held.update(values_in(blocks, Searched()))
-    named = defaultdict[str, _NamedValues](_NamedValues)
+        held.update(values_in(blocks, Searched(), secrets.marked))
+    named = defaultdict[str, _NamedValues](partial(_NamedValues, secrets.marked))
     checked = [file if file.objection else named[node_of(file)].taken(file) for file in files]
     values, flooding = _within_budget(named)
     checked = [
@@ -84,8 +85,9 @@ def _blocks_of(file: RunFile) -> Iterator[str]:
 
 @dataclass
 class _NamedValues:
-    """The values that the files of one node give to names of secrets; size: their characters."""
+    """The values that the files of one node give to names of secrets, `marked` too; size: their characters."""
 
+    marked: frozenset[str]
     searched: Searched = field(default_factory=Searched)
     values: set[str] = field(default_factory=set)
     size: int = 0
@@ -93,7 +95,8 @@ class _NamedValues:
     def taken(self, file: RunFile) -> RunFile:
         """The file, whose values were taken; with an objection where not all of them could be."""
         before = self.searched.lines
-        objection = self._take(values_in(_blocks_of(file), self.searched, is_document=file.is_document))
+        values = values_in(_blocks_of(file), self.searched, self.marked, is_document=file.is_document)
+        objection = self._take(values)
         names_nothing = self.searched.lines == before and not file.is_document
         return replace(file, objection=objection, names_nothing=names_nothing)
 

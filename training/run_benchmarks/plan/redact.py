@@ -53,7 +53,7 @@ _BEARER = r"(?i:(?<![^\W_])authorization['\"]?\s*[=:]\s*['\"]?(?:[a-z]+ +)?|\bbe
 _CLOSED = "['\"]?"
 # It begins where the name does, so that a long line of such characters is looked at once. An engine's
 # `--secret=id=NAME` names one, and holds none; nor does `hf_token:/run/hf_token`, a mount, or `token-server:10.0.0.1`.
-_ASSIGNED = r"(?<![\w.-]){}\s*(?:=|(?<=['\"]):|:(?=[\s'\"]))\s*(?!id=)"
+_ASSIGNED = r"(?<![\w.-]){}\s*(?:=|(?<=['\"]):|:(?=[\s'\"]))\s*(?!\s|id=)"
 # A value is in quotes (as a shell joins them, or open to the end), or ends before what closes a list or a sentence.
 _QUOTED = r"(?:'[^']*'|\"(?:[^\"\\]|\\.)*\")+"
 _VALUE = rf"{_QUOTED}|['\"].*|[^\s'\"](?:\S*[^\s,;)}}\]'\"])?"
@@ -221,14 +221,20 @@ def secrets_in_argv(argv: Sequence[str]) -> Iterator[str]:
         yield from _secrets_printed(argument)
 
 
-def secrets_in_text(text: str) -> Iterator[str]:
+def secrets_in_text(text: str, marked: frozenset[str] = frozenset()) -> Iterator[str]:
     """What `redact_text` hides of a text; of a URL's user the password by itself too."""
     if _has_sign(text):
         yield from _users_in(text)
-        for match in _IN_TEXT.finditer(text):
-            value = match["inner"] or match["value"] or match["credential"] or ""
-            yield value[1:].rstrip(value[0]) if value[:1] in ("'", '"') else value
+        yield from _assigned(_IN_TEXT, text)
+    if any(name in text for name in marked):
+        yield from _assigned(_assignments_to(marked), text)
     yield from _secrets_printed(text)
+
+
+def _assigned(assignments: re.Pattern[str], text: str) -> Iterator[str]:
+    for match in assignments.finditer(text):
+        value = match["inner"] or match["value"] or match["credential"] or ""
+        yield value[1:].rstrip(value[0]) if value[:1] in ("'", '"') else value
 
 
 @cache

@@ -78,10 +78,9 @@ async def _end(starting: asyncio.Future[Process | OSError], grace_s: float) -> N
     if isinstance(process, OSError):
         return
     _signal_group(process.pid, signal.SIGTERM)
-    deadline = asyncio.get_running_loop().time() + grace_s
-    while _group_lives(process.pid) and asyncio.get_running_loop().time() < deadline:
-        await asyncio.sleep(0.05)
+    await _group_ended(process.pid, grace_s)
     _signal_group(process.pid, signal.SIGKILL)
+    await _group_ended(process.pid, END_S)  # each member dies when it is next scheduled
     # Before its end is waited for, which asyncio counts from that of its pipes: one that was read slowly is noticed no
     # more, and one that something in another session holds stays open. There is no public way to let go of them.
     assert process.stdin  # noqa: S101 - for mypy
@@ -91,6 +90,13 @@ async def _end(starting: asyncio.Future[Process | OSError], grace_s: float) -> N
         process._transport.get_pipe_transport(number).close()  # type: ignore[attr-defined]
     with contextlib.suppress(asyncio.TimeoutError):  # it waits for a disk that is gone, and cannot be ended
         await within(process.wait(), END_S)
+
+
+async def _group_ended(group: int, limit_s: float) -> None:
+    """Wait until no process of the group lives, no longer than the limit."""
+    deadline = asyncio.get_running_loop().time() + limit_s
+    while _group_lives(group) and asyncio.get_running_loop().time() < deadline:
+        await asyncio.sleep(0.05)
 
 
 def _group_lives(group: int) -> bool:
