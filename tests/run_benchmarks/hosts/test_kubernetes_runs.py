@@ -248,9 +248,8 @@ def test_who_waits_in_vain_for_word_of_its_pods_is_let_go_by_a_signal(
     assert "it was left as it is" in output and output.endswith("interrupted by SIGINT\n"), output
     assert set(api.objects) == there and not (run.result / "summary.json").exists()
     api.errors.clear()
-    (run.folder / "data" / "go").touch()
-    code, output = taken_up(run, "resume", run.result.name)
-    assert code == 0 and run.summary["rounds"][0]["verdict"] == "CONVERGED", output
+    code, output = taken_up(run, "stop", run.result.name)
+    assert code == 0 and run.summary["rounds"][0]["verdict"] == "INTERRUPTED", output
     assert not api.objects and run.units_left() == []
 
 
