@@ -253,6 +253,42 @@ def test_of_hosts_that_were_taken_away_before_the_round_is_taken_up_those_in_rea
     assert any("may be left on gpu3" in note for note in result_notes) is keeps
 
 
+@pytest.mark.parametrize("brought", [("rank0.out.log", "monitor.log"), ("monitor.log",)])
+def test_what_a_killed_controller_brought_of_hosts_that_are_gone_is_noted_in_the_result(
+    brought: Sequence[str], tmp_path: Path
+) -> None:
+    """It may be a part: what was left out of it, it could not say any more. Without rank 0's log there is no result."""
+    end = AllocationEnd(Verdict.UNREACHABLE, FailureClass.NODE_FAILED, "the job is over", "", "")
+
+    class Gone(Granted):
+        @asynccontextmanager
+        async def acquire(
+            self, case: CasePlan, earlier: GrantedJob | None = None
+        ) -> AsyncIterator[Allocation]:
+            raise AllocationError.by(end)
+            yield
+
+    made = make_session(tmp_path, FakeRuntime(), allocator=Gone())
+    case = replace(made.plan.cases[0], hosts=())
+    names = ("gpu7", "gpu3")
+    folder = made.log_dir / nodes_of(replace(case, hosts=names), 1)[0].folder
+    folder.mkdir(parents=True)
+    for name in brought:
+        (folder / name).write_text("a line\n")
+    seen = Observation(
+        case=case.settings.name, round=1, hosts=names, started=RUN.started, time_s=1.0, outcome=WELL
+    )
+    begun = RoundSoFar(RoundKey(case.settings.name, 1), "collect", seen, time.time(), Stage.COLLECT)
+    result = asyncio.run(asyncio.wait_for(Round(made, case, 1, begun).run(), 60))
+    # in the log there is no result either
+    kind = FailureClass.NO_RESULT if "rank0.out.log" in brought else FailureClass.NODE_FAILED
+    assert result.failure and result.failure.failure_class is kind
+    partial, missing = sorted(note for note in result.notes if note.startswith("gpu"))[::-1]
+    assert partial.startswith("gpu7: its logs are here as far as a controller brought them that then died")
+    assert missing.startswith("gpu3: the logs were not collected")
+    assert json.loads(result_file(tmp_path).read_text())["notes"] == list(result.notes)
+
+
 def test_hosts_that_cannot_be_given_back_do_not_cost_the_result(tmp_path: Path) -> None:
     class Keeps(Granted):
         @asynccontextmanager
