@@ -236,7 +236,7 @@ class Round:
 
     async def _acquire(self, held: AsyncExitStack) -> None:
         state, case = self.state, self.state.case
-        allocation = await granted(self.session.allocator, state, held)
+        allocation = await granted(self.session, state, held)
         self.hosts, self.tenure, self._keep = allocation.hosts, allocation.tenure, allocation.keep
         names = tuple(host.name for host in self.hosts)
         state.case = replace(case, hosts=names)
