@@ -20,6 +20,8 @@ MAY_BEGIN_ANEW = "FLAGPERF_MAY_BEGIN_ANEW"
 CHECKPOINT_PATTERN = "step*.ckpt"
 # Of those that were passed over so many are named.
 MOST_SKIPPED = 10
+# Of the parameters that an earlier part changed so many, and so much of a name.
+MOST_CHANGED, LONGEST_NAME = 100, 100
 
 
 def checkpoint_name(step: int) -> str:
@@ -30,11 +32,17 @@ def checkpoint_name(step: int) -> str:
 def continued_of(values: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """What an event says of the earlier part that a run goes on from: `step`, `samples`, `train_time` (s), `file`.
 
-    `skipped`, where it is told, are texts. None where nothing is told, or no step.
+    `skipped` and `changed`, where they are told, are texts. None where nothing is told, or no step.
     """
     continued = values.get("continued")
     if not isinstance(continued, Mapping) or number_in(continued, "step") is None:
         return None
-    skipped = continued.get("skipped", [])
-    texts = list(map(str, skipped[:MOST_SKIPPED])) if isinstance(skipped, list) else []
-    return {**continued, "skipped": texts} if "skipped" in continued else continued
+    lists = {
+        "skipped": _texts(continued.get("skipped"), MOST_SKIPPED),
+        "changed": [name[:LONGEST_NAME] for name in _texts(continued.get("changed"), MOST_CHANGED)],
+    }
+    return {**continued, **{name: texts for name, texts in lists.items() if name in continued}}
+
+
+def _texts(value: Any, most: int) -> list[str]:
+    return list(map(str, value[:most])) if isinstance(value, list) else []

@@ -16,6 +16,7 @@ from benchmarks.driver import checkpoint_files, run_state
 from benchmarks.driver.checkpoint_files import COPIES, read_newest, write_checkpoint
 from benchmarks.driver.counters import TrainingCounters
 from benchmarks.driver.free_memory import free_memory
+from benchmarks.driver.parts import Parts
 from benchmarks.driver.run_state import Saver, restore
 from tests.benchmarks.driver.engines import engine_starter
 from tests.benchmarks.driver.ranks import environment
@@ -122,7 +123,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path, data_dir: Path) -> An
 
 def restored(engine: Any, folder: Path) -> Any:
     environment = {CONTINUE_FROM: str(folder)}
-    return restore(engine, engine.settings, {}, environment, "")
+    return restore(engine, engine.settings, {}, environment, Parts())
 
 
 def save(engine: Any, folder: Path) -> int:

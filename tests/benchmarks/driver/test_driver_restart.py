@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 import torch
 
+import benchmarks
 from benchmarks.driver.arguments import LaunchArguments
+from benchmarks.driver.parts import ENVIRONMENT_FILE, part_of
 from benchmarks.driver.session import run
 from tests.benchmarks.bert.shard_files import write_data
 from tests.benchmarks.driver.ranks import (
@@ -179,6 +181,52 @@ def test_a_part_with_other_hooks_is_not_forgotten(
         run_here(capsys, plain)
     rest = continued_run(monkeypatch, capsys, plain, tmp_path / "second", tmp_path / "fourth")
     assert values_of(rest, "INIT_END")[0]["continued"]["other_hooks"] is False
+
+
+def test_what_earlier_parts_changed_and_ran_is_not_forgotten(
+    tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any, cut: Path
+) -> None:
+    """A checkpoint hands on what all parts changed beyond the rules, and whether their code was another."""
+    second = arguments(tmp_path / "plain", data_dir, **TASK, init_evaluation=False)
+    third = arguments(tmp_path / "other", data_dir, **TASK)
+    environment_file = tmp_path / "other" / ENVIRONMENT_FILE
+    parts = []
+    for launch, earlier, own in ((second, cut, "second"), (third, tmp_path / "second", "third")):
+        parts.append(continued_run(monkeypatch, capsys, launch, earlier, tmp_path / own))
+    begun = [values_of(events, "INIT_END")[0]["continued"] for events in parts]
+    changed = [values_of(events, "INIT_START")[0]["changed"] for events in parts]
+    assert "init_evaluation" in changed[0] and "init_evaluation" not in begun[0]["changed"] + changed[1]
+    assert begun[1]["changed"] == sorted({*begun[0]["changed"], *changed[0]})
+    assert [part["other_code"] for part in begun] == [False, False]
+    environment_file.write_text("export OMP_NUM_THREADS=1\n")
+    rest = continued_run(monkeypatch, capsys, third, cut, tmp_path / "fourth")
+    assert values_of(rest, "INIT_END")[0]["continued"]["other_code"] is True
+    environment_file.unlink()
+    rest = continued_run(monkeypatch, capsys, third, tmp_path / "fourth", tmp_path / "fifth")
+    assert values_of(rest, "INIT_END")[0]["continued"]["other_code"] is True
+
+
+def test_code_of_case_and_driver_is_told_apart_and_that_of_an_earlier_version_is_another(
+    tmp_path: Path, data_dir: Path, monkeypatch: Any
+) -> None:
+    launch = arguments(tmp_path / "plain", data_dir)
+    own = part_of(launch, ["seed"])
+    assert own.after({}).code == {*own.code, ""}
+    assert own.after(own.as_state()) == own
+    shared = tmp_path / "benchmarks"
+    monkeypatch.setattr(benchmarks, "__file__", str(shared / "__init__.py"))
+    paths = [
+        shared / name for name in ("bert/task.py", "bert/pytorch/case.py", "driver/loop.py", "common/a.py")
+    ]
+    seen = set()
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+        seen |= part_of(replace(launch, case_dir=shared / "bert" / "pytorch"), []).code
+    (shared / "glm").mkdir()
+    (shared / "glm" / "task.py").write_text("")
+    assert part_of(replace(launch, case_dir=shared / "bert" / "pytorch"), []).code < seen
+    assert len(seen) == len(paths)
 
 
 def test_figures_of_a_continued_run_are_of_its_own_part_and_say_so(

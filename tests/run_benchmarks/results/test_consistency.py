@@ -341,6 +341,7 @@ def test_a_part_of_a_run_counts_from_where_it_began(tmp_path: Path) -> None:
         "train_time": 7.5,
         "file": "/ck/step00000040.ckpt",
         "skipped": [],
+        "other_code": False,
     }
     events = training_events(continued=continued, time_to_target=16.5)
     counted = {"num_trained_samples": 1800, "global_steps": 90}
@@ -354,6 +355,11 @@ def test_a_part_of_a_run_counts_from_where_it_began(tmp_path: Path) -> None:
         result = judged(tmp_path, [events[0], begun, *events[1:]], continue_from="run1")
         assert result.verdict is Verdict.CONVERGED and result.rules is not None
         assert ("other code of the vendor" in result.rules.doubt) is other
+    for told, doubt in (({"other_code": True}, True), ({"other_code": False}, False), ({}, True)):
+        value = {**{name: each for name, each in continued.items() if name != "other_code"}, **told}
+        begun = Event(EventName.INIT_END, {"continued": value}, START_MS - 1)
+        rules = judged(tmp_path, [events[0], begun, *events[1:]], continue_from="run1").rules
+        assert rules and ("other code of the case" in rules.doubt) is doubt
     events.insert(1, Event(EventName.INIT_END, {"continued": continued}, START_MS - 1))
     result = judged(tmp_path, events, continue_from="run1")
     assert (result.verdict, result.rules.doubt, result.notes) == (Verdict.CONVERGED, "", ())

@@ -8,6 +8,7 @@ import pytest
 
 from run_benchmarks.results.hooks import NOT_REPORTED, OWN_SCRIPT
 from run_benchmarks.results.rules import Rules, rules_of
+from utils.checkpoints import LONGEST_NAME, MOST_CHANGED
 from utils.code_files import digest_of
 from utils.events import Event
 
@@ -40,6 +41,18 @@ def test_a_changed_name_is_open_with_the_value_that_it_ran_with() -> None:
     rules = rules_of(_started(changed=["hidden_size"], config={"hidden_size": 128, "lr": 1.0}))
     assert rules == Rules("open", {"hidden_size": 128})
     assert "hidden_size = 128" in rules.explanation()
+
+
+def test_what_an_earlier_part_changed_makes_the_whole_open_and_is_bounded() -> None:
+    def begun(changed: object) -> Event:
+        return Event("INIT_END", {"continued": {"step": 5, "changed": changed}})
+
+    rules = rules_of([*_started(changed=[]), begun(["max_steps", "init_evaluation"])])
+    assert (rules.stamp, rules.earlier) == ("open", ("max_steps", "init_evaluation"))
+    assert rules.explanation().endswith("change: in an earlier part: max_steps, init_evaluation")
+    assert rules_of([*_started(changed=[]), begun([])]).stamp == "closed"
+    many = rules_of([*_started(changed=[]), begun([f"{number}{'x' * 500}" for number in range(500)])])
+    assert len(many.earlier) == MOST_CHANGED and max(map(len, many.earlier)) == LONGEST_NAME
 
 
 def test_what_a_stand_in_computed_is_neither_closed_nor_open() -> None:

@@ -11,7 +11,7 @@ Global rank 0 writes and reads; the others get what they need from it, for they 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,9 @@ from benchmarks.driver.configuration import Configuration
 from benchmarks.driver.counters import TrainingCounters, is_at_cap
 from benchmarks.driver.engine import TrainingEngine
 from benchmarks.driver.free_memory import free_memory
+from benchmarks.driver.parts import Parts
 from benchmarks.driver.random_states import host_random_state, set_host_random_state
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
-from utils.code_files import code_files, digest_of
 from utils.errors import FlagPerfError
 from utils.manifest import MANIFEST_NAME
 from utils.parameters import TrainingSettings
@@ -49,6 +49,8 @@ class Continued:
         skipped: newer checkpoints that were not whole or did not fit into memory, and why.
         other_hooks: whether a part was trained with other code of the vendor's hooks than this one. What that made of
             weights and optimizer came with the checkpoint, where no check of this part's hooks sees it.
+        other_code: likewise of the code of case and driver; also where a checkpoint does not tell.
+        changed: the parameters that were changed, in a part before this one, beyond what the case allows.
     """
 
     file: str
@@ -57,10 +59,12 @@ class Continued:
     train_time: float
     skipped: tuple[str, ...] = ()
     other_hooks: bool = False
+    other_code: bool = False
+    changed: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """As it stands in the events."""
-        return {**asdict(self), "skipped": list(self.skipped)}
+        return {**asdict(self), "skipped": list(self.skipped), "changed": list(self.changed)}
 
 
 @dataclass(frozen=True)
@@ -68,14 +72,14 @@ class Start:
     """Where this part of the run begins; `random` is this rank's state of the random generators.
 
     begun_anew: why it begins anew though it was to go on; empty otherwise.
-    hooks: SHA-256 of the code of the vendor's hooks, of all parts up to this one.
+    parts: what all parts up to this one were trained with.
     """
 
     counters: TrainingCounters = field(default_factory=TrainingCounters)
     continued: Continued | None = None
     random: Any = None
     begun_anew: str = ""
-    hooks: frozenset[str] = frozenset()
+    parts: Parts = field(default_factory=Parts)
 
     def as_dict(self) -> dict[str, Any]:
         """As it stands in the events; nothing where nothing was to be continued."""
@@ -98,10 +102,10 @@ class Saver:
         folder: Path,
         task: Mapping[str, Any],
         save_steps: int,
-        hooks: Iterable[str] = (),
+        parts: Parts | None = None,
     ) -> None:
         self.engine, self.folder, self.task, self.save_steps = engine, folder, task, save_steps
-        self.hooks = sorted(hooks)
+        self.parts = parts or Parts()
         self.failures = 0
 
     def is_due(self, counters: TrainingCounters) -> bool:
@@ -121,7 +125,7 @@ class Saver:
         if self.engine.rank == 0:
             state = {
                 "task": dict(self.task),
-                "hooks": self.hooks,
+                **self.parts.as_state(),
                 "counters": {"steps": counters.steps, "samples": counters.samples, "train_time": train_time},
                 "engine": self.engine.state(),
                 "ranks": ranks,
@@ -151,9 +155,9 @@ def make_saver(
     settings: TrainingSettings,
     task: Mapping[str, Any],
     environment: Mapping[str, str],
-    hooks: Iterable[str],
+    parts: Parts,
 ) -> Saver | None:
-    """What saves checkpoints, with the `hooks` of all parts; None where the configuration wants none.
+    """What saves checkpoints, with what all `parts` were trained with; None where the configuration wants none.
 
     Raises:
         FlagPerfError: it wants some, and nobody says where.
@@ -167,7 +171,7 @@ def make_saver(
             where="environment",
             remedy="set CHECKPOINT_PATH in test_conf.py (or this variable, by hand), or save_steps = None",
         )
-    return Saver(engine, Path(folder), task, settings.save_steps, hooks)
+    return Saver(engine, Path(folder), task, settings.save_steps, parts)
 
 
 def restore(
@@ -175,23 +179,23 @@ def restore(
     settings: TrainingSettings,
     task: Mapping[str, Any],
     environment: Mapping[str, str],
-    hooks: str,
+    part: Parts,
 ) -> Start:
     """Load what the environment says to go on from; the beginning where it says nothing. Every rank calls this.
 
-    `hooks` is the SHA-256 of this part's (see `code_of_hooks`).
+    `part` is this one alone (see `part_of`).
 
     Raises:
         FlagPerfError: there is no whole checkpoint, it is of another task, or training had ended there.
     """
     folder = environment.get(CONTINUE_FROM)
     if not folder:
-        return Start(hooks=frozenset([hooks]))
+        return Start(parts=part)
     anew_allowed = environment.get(MAY_BEGIN_ANEW) == "1"
     file, data, skipped = _read_by_rank_0(engine, Path(folder), anew_allowed)
     content = engine.group.broadcast(data)
     if not content.read(1):
-        return Start(begun_anew=f"{folder} has no checkpoint", hooks=frozenset([hooks]))
+        return Start(begun_anew=f"{folder} has no checkpoint", parts=part)
     content.seek(0)
     state = engine.load(content)
     # else a rank has them beside the state and what is moved of it: three copies, not COPIES
@@ -206,10 +210,18 @@ def restore(
             remedy="raise max_steps or max_samples_termination, or start anew",
         )
     engine.load_state(state["engine"])
-    of_all_parts = frozenset([*map(str, state.get("hooks", ())), hooks])
-    other_hooks = len(of_all_parts) > 1
-    continued = Continued(file, counters.steps, counters.samples, saved["train_time"], skipped, other_hooks)
-    return Start(counters, continued, own, hooks=of_all_parts)
+    earlier, parts = Parts().after(state), part.after(state)
+    continued = Continued(
+        file,
+        counters.steps,
+        counters.samples,
+        saved["train_time"],
+        skipped,
+        other_hooks=len(parts.hooks) > 1,
+        other_code=len(parts.code) > 1,
+        changed=tuple(sorted(earlier.changed)),
+    )
+    return Start(counters, continued, own, parts=parts)
 
 
 def refuse_other_task(then: Mapping[str, Any], now: Mapping[str, Any], file: Path) -> None:
@@ -252,12 +264,6 @@ def task_of(
         "world_size": world_size,
         "data": _digest_of(data_dir / MANIFEST_NAME),
     }
-
-
-def code_of_hooks(arguments: LaunchArguments) -> str:
-    """SHA-256 of the files of the vendor's hooks (see `utils.code_files`); empty where there are none."""
-    folder = arguments.extern_module_dir if arguments.enable_extern_config else None
-    return digest_of(code_files(folder)) if folder else ""
 
 
 def _read_by_rank_0(

@@ -25,9 +25,10 @@ from benchmarks.driver.inspection import hooks_of_all_ranks, never_called
 from benchmarks.driver.loop import TrainingLoop
 from benchmarks.driver.measurement import MeasurementLoop, measured_values
 from benchmarks.driver.operations import operations_of
+from benchmarks.driver.parts import part_of
 from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.ranks import ranks_start_ms, read_rank_environment, round_number
-from benchmarks.driver.run_state import code_of_hooks, make_saver, restore, restore_random, task_of
+from benchmarks.driver.run_state import make_saver, restore, restore_random, task_of
 from benchmarks.driver.schedules import schedule_of
 from benchmarks.driver.start import start_engine
 from benchmarks.driver.vendor_facts import import_plugin, read_vendor_facts
@@ -87,8 +88,8 @@ def _train(engine: Any, arguments: LaunchArguments, perf_log: PerfLog, clock: Ph
     """Train until the target or a cap; what FINISHED says."""
     case, config, settings = engine.case, engine.config, engine.settings
     task = task_of(arguments, config, engine.world_size, arguments.data_dir)
-    start = restore(engine, settings, task, os.environ, code_of_hooks(arguments))
-    saver = make_saver(engine, settings, task, os.environ, start.hooks)
+    start = restore(engine, settings, task, os.environ, part_of(arguments, config.changed))
+    saver = make_saver(engine, settings, task, os.environ, start.parts)
     steps: Prefetcher[Step] = Prefetcher(
         engine.training_steps(start.counters.steps), settings.prefetch_batches
     )

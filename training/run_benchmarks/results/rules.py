@@ -15,6 +15,7 @@ from typing import Any
 
 from run_benchmarks.plan.redact import holds_hidden
 from run_benchmarks.results.hooks import SHOWN_OF_A_DIGEST, HooksSeen, hooks_seen
+from utils.checkpoints import continued_of
 from utils.events import Event, EventName
 from utils.text_files import shortened
 
@@ -34,7 +35,8 @@ class Rules:
     stamp: None where nobody can tell, and `doubt` says why. differs: parameter -> the value it ran with.
     hooks: the vendor's; None where nothing tells of them, as in the logs of earlier versions. vendors_case: the
     folder of a case that is the vendor's own, else empty. environment: the vendor's file that is sourced before the
-    ranks start, by its path, with its SHA-256. stand_in: what stood in for the chip, else empty.
+    ranks start, by its path, with its SHA-256. stand_in: what stood in for the chip, else empty. earlier: the
+    parameters that differed in an earlier part of a continued round.
     """
 
     stamp: str | None = None
@@ -44,6 +46,7 @@ class Rules:
     vendors_case: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     stand_in: str = ""
+    earlier: tuple[str, ...] = ()
 
     def explanation(self) -> str:
         """What the stamp says, in a line."""
@@ -65,6 +68,7 @@ class Rules:
         return [
             *own,
             *([parameters] if parameters else []),
+            *([f"in an earlier part: {', '.join(self.earlier)}"] if self.earlier else []),
             *map(str, self.hooks.differs if self.hooks else ()),
         ]
 
@@ -127,8 +131,9 @@ def rules_of(
     differs = _differences(value, planned, parameters or {}, own_script=own_script)
     if stand_in := stand_in_of(events):
         return Rules(STAND_IN, differs or {}, hooks, doubt, vendors_case, stand_in=stand_in)
-    if vendors_case or differs or (hooks and hooks.differs):
-        return Rules(OPEN, differs or {}, hooks, doubt, vendors_case)
+    earlier = _changed_earlier(events)
+    if vendors_case or differs or earlier or (hooks and hooks.differs):
+        return Rules(OPEN, differs or {}, hooks, doubt, vendors_case, earlier=earlier)
     if differs is None:
         return Rules(hooks=hooks, doubt=doubt)
     return Rules(None if doubt else CLOSED, differs, hooks, doubt)
@@ -153,6 +158,12 @@ def _differences(
             **_strayed(started, parameters),
         }
     return dict(planned) if planned or (own_script and planned is not None) else None
+
+
+def _changed_earlier(events: Sequence[Event]) -> tuple[str, ...]:
+    """What was changed beyond the rules in the parts that the round goes on from."""
+    parts = (continued_of(event.value) for event in events if event.name == EventName.INIT_END)
+    return tuple(dict.fromkeys(name for part in parts if part for name in part.get("changed", ())))
 
 
 def _repetitions(events: Sequence[Event]) -> Iterator[str]:

@@ -33,7 +33,7 @@ def unproved_in(
         doubt_of(case, facts),
         _unsettled_precision(case, events, facts),
         _untimed(events, facts),
-        _other_hooks(events),
+        *_other_parts(events),
         "" if continue_from else _unasked(events, facts),
         *(() if case.uses_driver else _of_script(case, events, facts, is_met=is_met)),
     )
@@ -89,12 +89,20 @@ def _met_unevaluated(events: Sequence[Event], facts: Mapping[str, Any]) -> str:
     )
 
 
-def _other_hooks(events: Sequence[Event]) -> str:
-    """What other hooks made of weights and optimizer came with the checkpoint, and no check of this part sees it."""
-    parts = (continued_of(event.value) for event in events if event.name == EventName.INIT_END)
-    if not any(part and part.get("other_hooks") for part in parts):
-        return ""
-    return "an earlier part was trained with other code of the vendor (extern/), which nobody can check here"
+def _other_parts(events: Sequence[Event]) -> Iterator[str]:
+    """What other code made of weights and optimizer came with the checkpoint, and no check of this part sees it.
+
+    Logs and checkpoints of earlier versions do not tell of `other_code`: nobody knows what their parts ran.
+    """
+    told = (continued_of(event.value) for event in events if event.name == EventName.INIT_END)
+    parts = [part for part in told if part]
+    if any(part.get("other_hooks") for part in parts):
+        yield "an earlier part was trained with other code of the vendor (extern/), which nobody can check here"
+    if any(part.get("other_code") is not False for part in parts):
+        yield (
+            "an earlier part was trained with other code of the case or the driver, or another "
+            "environment_variables.sh, or nothing tells with which"
+        )
 
 
 def _unasked(events: Sequence[Event], facts: Mapping[str, Any]) -> str:
