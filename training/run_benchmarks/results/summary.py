@@ -83,7 +83,7 @@ def as_summed_up(result: RoundResult, *, is_brief: bool) -> RoundResult:
 
 def _brief(result: RoundResult) -> RoundResult:
     """The round with its verdict and figures, and not what its case and its nodes tell of themselves."""
-    rules = replace(result.rules, differs={}, hooks=None)
+    rules = replace(result.rules, differs={}, earlier=(), hooks=None)
     return replace(without_nodes(result), rules=rules, facts={}, continued=None, provenance=None, notes=())
 
 
