@@ -39,6 +39,7 @@ from run_benchmarks.plan.settings import (
     require_devices,
     vendor_sections,
 )
+from run_benchmarks.plan.shell_file import read_script
 from run_benchmarks.plan.tool_options import check_tool
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import find_vendors, read_vendor, report_no_vendor
@@ -164,8 +165,7 @@ class _Planner:
         """Those of the files, and what pip, the vendors and the cases bring besides."""
         secrets = self.secrets.with_those_of(run.pip.options)
         for case in cases:
-            script = case.files.environment_script
-            text = (self.training_dir / script).read_text(errors="replace") if script else ""
+            text = read_script(self.training_dir, case.files.environment_script)
             secrets = secrets.with_those_of(case.parameters, case.container_options, text)
         return secrets
 
