@@ -41,10 +41,11 @@ def test_a_literal_value_is_hidden_as_bash_takes_it(script: str) -> None:
 
 
 @pytest.mark.timeout(200)  # it takes seconds; a quadratic search in one of them takes minutes, and so do four
-@pytest.mark.parametrize("line", ["A={}", "A='{}'", "A='{}", 'A="{}', "A_TOKEN={}"])
-@pytest.mark.parametrize("part", ["x", "(", '\\"', "$("])
-def test_a_line_of_any_length_is_looked_at_once(line: str, part: str) -> None:
-    long = line.format(part * ((LARGEST - 100) // len(part)))
+@pytest.mark.parametrize(
+    ("begin", "part"), [("A=", "x"), ("A='", "x"), ('A="', '\\"'), ("", "("), ("A_TOKEN=", "x")]
+)
+def test_a_line_of_any_length_is_looked_at_once(begin: str, part: str) -> None:
+    long = begin + part * ((LARGEST - 100) // len(part))
     text = f"export A_TOKEN=va1ue-of-it SITE_MARKED='another one' && {long}\n"
     secrets = secrets_of(["SITE_MARKED"]).with_those_of({}, (), text)
     assert secrets.hide("got va1ue-of-it, another one") == "got ***, ***"

@@ -429,7 +429,8 @@ def test_what_is_no_id_becomes_no_word_of_a_command(tmp_path: Path) -> None:
 def test_a_containers_id_among_other_words_is_one(tmp_path: Path, log_lines: LogLines) -> None:
     """As of a wrapper, or a shell, that prints something behind each command. The engine is a FAKE."""
     some_id, gone = "ab" * 32, tmp_path / "gone"
-    script = f'case "$1" in ps) [ -e {gone} ] || {{ echo {some_id}; echo --all; echo BYE; }};; rm) echo "$@" >{gone};; esac'
+    listed = f'[ -e {gone} ] || printf "%s\\n" {some_id} --all BYE'
+    script = f'case "$1" in ps) {listed};; rm) echo "$@" >{gone};; esac'
     bench = Bench(
         open_runtime(settings(tmp_path, container_engine=_engine(tmp_path, script))), "none", tmp_path
     )
