@@ -40,7 +40,7 @@ def test_a_literal_value_is_hidden_as_bash_takes_it(script: str) -> None:
     assert secrets.hide("echo then true") == "echo then true"
 
 
-@pytest.mark.timeout(200)  # it takes seconds; a quadratic search in one of them takes minutes, and so do four
+@pytest.mark.timeout(200)  # it takes seconds; quadratic, many minutes
 @pytest.mark.parametrize(
     ("begin", "part"), [("A=", "x"), ("A='", "x"), ('A="', '\\"'), ("", "("), ("A_TOKEN=", "x")]
 )
