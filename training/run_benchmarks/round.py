@@ -140,7 +140,9 @@ class Round:
         else:
             await self._launch()
         with self._stage(Stage.TRAIN):
-            self.state.outcome = outcome = await watch_round(self.session, self.state, self.hosts)
+            self.state.outcome = outcome = await watch_round(
+                self.session, self.state, self.hosts, self.tenure
+            )
             self.state.lost |= {self.hosts[rank].name for rank in out_of_reach(outcome)}
 
     async def _launch(self) -> None:
@@ -167,6 +169,7 @@ class Round:
 
     async def _finish(self, held: AsyncExitStack) -> None:
         """Stop what still runs, bring the logs home, remove the units, give the hosts back: on every path out."""
+        await self._in_any_case(self._note_tenure())  # as long as the scheduler knows the job
         with self._stage(Stage.COLLECT):
             if self._is_taken_away:
                 with self._noted():
