@@ -50,6 +50,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[HandClock]:
         monkeypatch.setattr(module, "time", clock)
     for name, value in {"LOOK_EVERY_S": 0.01, "SETTLE_S": 0.05, "RECONNECT_EVERY_S": 0.0}.items():
         monkeypatch.setattr(watch, name, value)
+    monkeypatch.setattr(hang, "LONGEST_DELAY_S", 10**4)  # the clock goes on by more than is planned
     yield clock
 
 
@@ -155,6 +156,51 @@ def test_a_first_node_that_answers_again_is_not_lost(clock: HandClock, training:
     )  # it hangs all the same, and now that can be told
     assert outcome.endings == {}
     assert training.looks == 1
+
+
+def test_a_controller_that_stood_still_gives_the_training_that_time(
+    clock: HandClock, training: Training
+) -> None:
+    hangs = training.hangs
+    clock.now += LIMIT - 10
+    assert not hangs.note_pause(10**4, 1.0)
+    clock.now += 10**5
+    assert hangs.note_pause(10**5 + 1, 1.0) and hangs.stood_still_s == 10**5
+    assert hangs.silence_s() is None
+    clock.now += 10 + CATCH_UP_S
+    assert hangs.silence_s() is None  # what it reports now is read first
+    clock.now += 1
+    assert hangs.silence_s() == LIMIT + 1
+
+
+def test_a_wait_in_which_the_controller_stood_still_past_the_deadline_hears_what_ended_meanwhile(
+    clock: HandClock, training: Training
+) -> None:
+    def jump() -> bool:
+        if clock.now < 10**6:
+            clock.now += 10**7
+        return False
+
+    outcome = wait(clock, training, until=jump, ticks=20, u0=[0], u1=[0])
+    assert outcome is not None and outcome.all_ended_well
+
+
+@pytest.mark.parametrize("is_suspended", [True, False])
+def test_a_training_that_the_scheduler_lets_stand_still_does_not_hang(
+    is_suspended: bool, clock: HandClock, training: Training
+) -> None:
+    hangs = training.hangs
+    hangs.is_suspended = lambda: is_suspended
+    for _ in range(int(2 * LIMIT)):
+        clock.now += 1
+        hangs.note_pause(1.0, 1.0)
+    assert (hangs.silence_s() is None) is is_suspended
+    hangs.is_suspended = lambda: False
+    clock.now += LIMIT + CATCH_UP_S
+    hangs.note_pause(1.0, 1.0)
+    assert hangs.silence_s() is None or not is_suspended
+    clock.now += 1
+    assert hangs.silence_s() is not None  # it does not report when it goes on
 
 
 def test_what_decides_that_a_training_hangs_is_told() -> None:
