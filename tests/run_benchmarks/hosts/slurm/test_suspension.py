@@ -46,6 +46,7 @@ log(EventName.INIT_START)
 log(EventName.TRAIN_START, max_steps=10)
 begin = time.time()
 log(EventName.STEP_END, global_steps=1, loss=2.0)
+time.sleep(0.05)
 while not Path(sys.argv[sys.argv.index("--data_dir") + 1], "go").exists():
     time.sleep(0.05)
 took = time.time() - begin
