@@ -22,6 +22,7 @@ from run_benchmarks.hosts.slurm.jobs import Slurm as Commands
 from run_benchmarks.hosts.slurm.record import Job, job_in
 from run_benchmarks.hosts.slurm.suspension import suspended_s
 from run_benchmarks.hosts.slurm.tenure import JobTenure
+from run_benchmarks.run_log import LOGGER
 from tests.ports import free_port
 from tests.run_benchmarks.hosts.slurm.test_runs import ended, on_slurm, started, the_round, trains, until
 from tests.run_benchmarks.process_table import pids_with
@@ -154,19 +155,20 @@ def test_a_controller_that_stood_still_in_its_own_job_takes_no_training_for_hung
     run.tree.configure(cluster_conf=f'HOSTS = "slurm"\nMASTER_PORT = {free_port()}\n')
     run.configure("RETRIES = 0\nHANG_TIMEOUT = 14\n")
     python = run.folder / "python"
-    words = " ".join(f"'{word}'" for word in run.command())
-    python.write_text(f'#!/bin/sh\nshift\nexec {words} "$@"\n')
+    command = " ".join(f"'{word}'" for word in run.command())
+    python.write_text(f'#!/bin/sh\nshift\nexec {command} "$@"\n')
     python.chmod(0o755)
     shutil.copy(REAL_TRAINING / "run_benchmarks/config/flagperf.sbatch", run.folder)
     log = run.folder / "job.log"
-    command = ["sbatch", "--parsable", "--nodes=1", f"--output={log}", "flagperf.sbatch"]
+    batch = ["sbatch", "--parsable", "--nodes=1", f"--output={log}", "flagperf.sbatch"]
     environment = {**os.environ, "FLAGPERF_PYTHON": str(python)}
     job = subprocess.run(
-        command, cwd=run.folder, env=environment, stdout=subprocess.PIPE, text=True, check=True
+        batch, cwd=run.folder, env=environment, stdout=subprocess.PIPE, text=True, check=True
     ).stdout
     until("step", lambda: "step 1" in log.read_text() if log.exists() else False)
     suspend(slurm, int(job), 20)
-    until("word of it", lambda: "the controller stood still" in log.read_text())
+    words = ("the controller stood still", "looking what its ranks are doing")
+    assert until("word of it", lambda: [each for each in words if each in log.read_text()]) == [words[0]]
     time.sleep(2)  # in which it would be looked at
     let_go(run)
     slurm.wait_for_no_job()
@@ -214,7 +216,7 @@ def test_the_end_of_a_job_that_is_suspended_is_not_believed(monkeypatch: pytest.
     """Slurm moves it once the job goes on."""
     monkeypatch.setattr(tenure, "LOOK_S", 0.01)
     said: list[str] = []
-    monkeypatch.setattr(tenure.LOGGER, "warning", said.append)
+    monkeypatch.setattr(LOGGER, "warning", said.append)
     times = {"StartTime": 100.0, "EndTime": -5.0, "SuspendTime": 60.0}
     suspended = job_now("SUSPENDED", **times)
     over = replace(suspended, state="CANCELLED")
