@@ -8,7 +8,6 @@ import pytest
 
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.redact import (
-    is_secret_name,
     redact_argv,
     redact_program,
     redact_text,
@@ -20,6 +19,7 @@ from run_benchmarks.plan.redact import (
 from run_benchmarks.plan.secrets import secrets_of
 from tests.run_benchmarks.plan.test_bad_input import edit
 from tests.run_benchmarks.plan.tree import Tree
+from utils.secret_names import is_secret_name
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from run_benchmarks.plan.secret_names import NAME, NAME_IN_TEXT
 from run_benchmarks.plan.token_forms import SIGNS_OF_TOKENS, TOKENS
+from utils.secret_names import NAME, NAME_IN_TEXT
 
 HIDDEN = "***"
 # No pattern here reads a part of a text more than a bounded number of times: a host's output is searched with them.
@@ -45,8 +45,6 @@ _SIGNS = (
     "-u",
 )
 
-# A field, or a variable, may have one of these names by itself; in small letters most of the last are counts and keys.
-_SECRET_NAME = re.compile(rf"{NAME}|(?i:auth(?:orization)?|cred|(?:set-)?cookie)|PASS|TOKENS|KEY")
 _SECRET_OPTION = re.compile(rf"--?{NAME}")
 _BEARER = r"(?i:(?<![^\W_])authorization['\"]?\s*[=:]\s*['\"]?(?:[a-z]+ +)?|\bbearer +(?=\S{8}))"
 # As options, shell variables and Python's dicts write it: NAME=value, 'NAME': 'value'.
@@ -150,11 +148,6 @@ _IN_PROGRAM = (
 )
 # An argument ends where its secret does: blanks, commas and quotes in it are the secret's own.
 _IN_ARGUMENT = re.compile(rf"({_ASSIGNED.format(NAME + _CLOSED)}|{_BEARER})(.+)", re.DOTALL)
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether what has this name is a secret: LICENSE_KEY, db-pass, PGPASSWORD."""
-    return bool(_SECRET_NAME.fullmatch(name))
 
 
 def holds_hidden(value: object) -> bool:

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from run_benchmarks.plan.redact import (
     HIDDEN,
-    is_secret_name,
     redact_argv,
     redact_text,
     secrets_in_argv,
@@ -25,6 +24,7 @@ from run_benchmarks.plan.spellings import spellings_of
 from run_benchmarks.plan.substrings import Substrings, without_wraps
 from utils.figures import DEFINITIONS
 from utils.records import Stage
+from utils.secret_names import is_secret_name
 
 T = TypeVar("T")
 # Of these settings a value may be a secret; all others (hosts, cases, paths) are open, and so is what they hold.

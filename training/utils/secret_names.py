@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 # A name that speaks of a secret has one of these words in it, or ends with it without a break (PGPASSWORD) ... Where
 # variables stand for nested settings their parts are joined by `__` (API__KEY).
 _BREAK, _ANY_BREAK = "[_-]{1,3}", "[_-]{0,3}"
@@ -40,3 +42,11 @@ NAME = _named(f"(?i:{_ENDING}|authorization)")
 # In prose only what is written like a variable: `forward_pass: 3 ms` is no secret. (What follows an authorization is
 # of several words: see _BEARER.)
 NAME_IN_TEXT = _named(_ENDING.upper())
+
+# A field, or a variable, may have one of these names by itself; in small letters most of the last are counts and keys.
+_SECRET_NAME = re.compile(rf"{NAME}|(?i:auth(?:orization)?|cred|(?:set-)?cookie)|PASS|TOKENS|KEY")
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether what has this name is a secret: LICENSE_KEY, db-pass, PGPASSWORD."""
+    return bool(_SECRET_NAME.fullmatch(name))
