@@ -23,6 +23,7 @@ from run_benchmarks.plan.redact import (
 from run_benchmarks.plan.shell_file import secrets_in_shell
 from run_benchmarks.plan.spellings import spellings_of
 from run_benchmarks.plan.substrings import Substrings, without_wraps
+from run_benchmarks.plan.url_users import users_in_argument
 from utils.figures import DEFINITIONS
 from utils.records import Stage
 
@@ -180,6 +181,7 @@ class Secrets:
                     words = _words(text)
                     yield from self._values_of_options(words)
                     yield from self._values_marked([text, *words])
+                    yield from users_in_argument(text)
                     yield from secrets_in_text(text)
 
     def _values_of_options(self, argv: Sequence[str]) -> Iterator[str]:
