@@ -133,9 +133,23 @@ _PRINTED = {
             _WHOLE,
         ),
         (r"\bAccountKey=", r"[^\s;'\"]+", _WHOLE),  # a part of a connection string
+        # ODBC's, too; a shell's PWD=/path is none
+        (
+            r"(?i:;[ \t]*pwd=|(?<![\w.-])pwd=(?=[^\s;'\"]{1,256};))(?![/$])",
+            r"\{[^{}]{1,512}\}|[^\s;'\"]+",
+            re.compile(r"(?s)\A\{?(.+?)\}?\Z"),
+        ),
+        # options of a mount by CIFS
+        (
+            r"(?<!\w)(?:user(?:name)?=|o=|-o[ \t]*)(?:[^\s,'\"]{0,256},){0,20}?pass=",
+            r"[^\s,'\"]+",
+            _WHOLE,
+        ),
         (r"(?<![\w.-])PASS=(?!\d+(?![\w.]))", _VALUE, _WHOLE),  # PASS=12 FAIL=0 is a count
         (r"['\"](?i:auth)['\"]\s*:\s*['\"]", r"[^'\"]+", _WHOLE),
         (r"(?i:[?&](?:x-(?:amz|goog)-(?:signature|credential)|sig(?:nature)?)=)", r"[^&\s'\"#<>]+", _WHOLE),
+        # of a URL; what is sorted by, a word, is none
+        (r"[?&]key=", r"(?=[^&\s'\"#<>]{0,100}[0-9])[^&\s'\"#<>]{8,}", _WHOLE),
     )
 } | {_KEY: re.compile(rf"(?:\\[rn])?({_OF_KEY})")}
 # Of a program's names most are variables: a secret is a text with letters and digits that is given to one.
