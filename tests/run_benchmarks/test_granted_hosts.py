@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from run_benchmarks import round as one_round
-from run_benchmarks import session
+from run_benchmarks import round_hosts, session
 from run_benchmarks.health import unhealthy
-from run_benchmarks.hosts.base import Allocation, AllocationError, Host
+from run_benchmarks.hosts.base import Allocation, AllocationError, Host, WaitEndedError
 from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob
 from run_benchmarks.leaving import leave_once_more
 from run_benchmarks.names import nodes_of
@@ -26,6 +26,7 @@ from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.round_result import Observation, RoundResult
 from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round import Round
+from run_benchmarks.session import Session
 from run_benchmarks.stages.checks import Check, Status
 from run_benchmarks.stages.watch import Ended, Outcome
 from run_benchmarks.transports.base import Completed, TransportError
@@ -252,6 +253,42 @@ def test_of_hosts_that_were_taken_away_before_the_round_is_taken_up_those_in_rea
     assert any("may be left on gpu3" in note for note in result_notes) is keeps
 
 
+@pytest.mark.parametrize("brought", [("rank0.out.log", "monitor.log"), ("monitor.log",)])
+def test_what_a_killed_controller_brought_of_hosts_that_are_gone_is_noted_in_the_result(
+    brought: Sequence[str], tmp_path: Path
+) -> None:
+    """It may be a part: what was left out of it, it could not say any more. Without rank 0's log there is no result."""
+    end = AllocationEnd(Verdict.UNREACHABLE, FailureClass.NODE_FAILED, "the job is over", "", "")
+
+    class Gone(Granted):
+        @asynccontextmanager
+        async def acquire(
+            self, case: CasePlan, earlier: GrantedJob | None = None
+        ) -> AsyncIterator[Allocation]:
+            raise AllocationError.by(end)
+            yield
+
+    made = make_session(tmp_path, FakeRuntime(), allocator=Gone())
+    case = replace(made.plan.cases[0], hosts=())
+    names = ("gpu7", "gpu3")
+    folder = made.log_dir / nodes_of(replace(case, hosts=names), 1)[0].folder
+    folder.mkdir(parents=True)
+    for name in brought:
+        (folder / name).write_text("a line\n")
+    seen = Observation(
+        case=case.settings.name, round=1, hosts=names, started=RUN.started, time_s=1.0, outcome=WELL
+    )
+    begun = RoundSoFar(RoundKey(case.settings.name, 1), "collect", seen, time.time(), Stage.COLLECT)
+    result = asyncio.run(asyncio.wait_for(Round(made, case, 1, begun).run(), 60))
+    # in the log there is no result either
+    kind = FailureClass.NO_RESULT if "rank0.out.log" in brought else FailureClass.NODE_FAILED
+    assert result.failure and result.failure.failure_class is kind
+    partial, missing = sorted(note for note in result.notes if note.startswith("gpu"))[::-1]
+    assert partial.startswith("gpu7: its logs are here as far as a controller brought them that then died")
+    assert missing.startswith("gpu3: the logs were not collected")
+    assert json.loads(result_file(tmp_path).read_text())["notes"] == list(result.notes)
+
+
 def test_hosts_that_cannot_be_given_back_do_not_cost_the_result(tmp_path: Path) -> None:
     class Keeps(Granted):
         @asynccontextmanager
@@ -375,3 +412,59 @@ def test_the_hosts_of_a_round_that_is_taken_up_are_asked_for_by_the_job_that_it_
     asyncio.run(asyncio.wait_for(Round(opened, case, 1, begun).run(), timeout=60))
     opened.journal.close()
     assert asked == [had]
+
+
+def taken_up(opened: Session) -> Round:
+    """A round whose controller has died when it trained."""
+    case = opened.plan.cases[0]
+    seen = replace(observed(case), outcome=None)
+    key = RoundKey(case.settings.name, 1)
+    return Round(opened, case, 1, RoundSoFar(key, "train", seen, time.time(), Stage.TRAIN))
+
+
+class Silent(Granted):
+    """A scheduler that does not answer."""
+
+    left = False
+
+    @asynccontextmanager
+    async def acquire(self, case: CasePlan, earlier: GrantedJob | None = None) -> AsyncIterator[Allocation]:
+        try:
+            await asyncio.sleep(600)
+        finally:
+            self.left = True
+        yield Allocation(())
+
+
+@pytest.mark.parametrize("is_stopped", [False, True], ids=["resume", "stop"])
+def test_a_signal_lets_a_round_go_that_waits_for_the_hosts_that_it_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_stopped: bool
+) -> None:
+    monkeypatch.setattr(round_hosts, "LAST_WAIT_S", 0.1)
+    hosts = Silent()
+    opened = make_session(tmp_path, FakeRuntime(), allocator=hosts)
+
+    async def scenario() -> None:
+        if is_stopped:  # as `run.py stop` has it, which waits for them as long as that may help
+            opened.interrupt.ask("`run.py stop` of somebody")
+        waiting = asyncio.create_task(taken_up(opened).run())
+        await asyncio.wait({waiting}, timeout=1.0)
+        assert not waiting.done()
+        opened.signalled.ask("SIGINT")
+        with pytest.raises(WaitEndedError, match="SIGINT ended the waiting"):
+            await waiting
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+    opened.journal.close()
+    assert hosts.left and not result_file(tmp_path).exists()
+    assert "round_ended" not in [each["event"] for each in journal(tmp_path)]
+
+
+def test_a_round_whose_hosts_are_there_at_once_is_ended_in_order_by_a_signal_before(tmp_path: Path) -> None:
+    hosts = Granted()
+    opened = make_session(tmp_path, FakeRuntime(ends={}), allocator=hosts)
+    opened.interrupt.ask("SIGINT")
+    opened.signalled.ask("SIGINT")
+    result = asyncio.run(asyncio.wait_for(taken_up(opened).run(), 60))
+    opened.journal.close()
+    assert result.verdict is Verdict.INTERRUPTED and hosts.given_back

@@ -15,10 +15,12 @@ from run_benchmarks.names import nodes_of
 from run_benchmarks.results.folder import open_folder
 from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_state import RoundState
+from run_benchmarks.stages.watch import Ended, Outcome
 from run_benchmarks.transports.base import TransportError
 from run_benchmarks.transports.local import LocalTransport
 from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.one_round import RUN, make_session
+from utils.records import FailureClass
 
 
 @pytest.mark.parametrize("is_taken_up", [True, False])
@@ -41,3 +43,24 @@ def test_logs_that_an_earlier_controller_fetched_count_and_those_on_the_host_sta
     kept = {first.folder} if is_taken_up else set()
     assert state.not_collected == ({second.rank} if is_taken_up else {first.rank, second.rank})
     assert session.kept == kept == kept_folders(open_folder(tmp_path / "result" / RUN.name).journal)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_folder_that_is_on_no_machine_any_more_is_missed(rank: int, tmp_path: Path) -> None:
+    """As one on a disk that goes with the job, which a node's next user finds empty."""
+    session = make_session(tmp_path, FakeRuntime())
+    nodes = nodes_of(session.plan.cases[0], 1)
+    for node in nodes:
+        if node.rank != rank:
+            Path(session.paths.node(node)).mkdir(parents=True)
+    outcome = Outcome({node.rank: Ended(0, 0.0) for node in nodes}, timed_out=False, out_of_contact={})
+    state = RoundState(session.plan.cases[0], 1, "", nodes, is_taken_up=True, outcome=outcome)
+    hosts = [Host(node.host, node.host, LocalTransport(node.host)) for node in nodes]
+    asyncio.run(RoundEnd(session, state, hosts)._collect())
+    session.journal.close()
+    assert not state.not_collected, "of which something may still lie there"
+    (note,) = state.notes
+    assert note.startswith(f"{nodes[rank].host}: its logs are gone: ")
+    kind = state.failure and state.failure.failure_class
+    assert kind is (FailureClass.LOGS_NOT_COLLECTED if rank == 0 else None)
+    assert not state.failure or "copy rank0.out.log" not in state.failure.remedy

@@ -43,6 +43,10 @@ COLLECT_TIMEOUT_S = 600.0
 LOST_COLLECT_TIMEOUT_S = 5.0
 
 
+class LogsGoneError(FlagPerfError):
+    """What a node wrote is on no machine any more."""
+
+
 class RoundEnd:
     """Ends what runs on the nodes of `state`, whose hosts are `hosts` by node rank; what it sees goes to `state`."""
 
@@ -126,16 +130,34 @@ class RoundEnd:
             node.rank for node, result in results.items() if _has_no_room(node, result)
         }
         for node, left_out in values_of(results).items():
+            if left_out is None:
+                self._note_gone(node)
             self._note_left_out(node, left_out or ())
         errors = errors_of(results)
         self._forget_followed()
         for node, error in errors.items():
             if self.state.is_taken_up and (self.session.log_dir / node.folder).is_dir():
-                LOGGER.warning(f"{node.host}: its logs are here, but not fetched once more: {error.message}")
-                self._keep(node)  # what was left out before the controller died may not have been noted
+                self._note_unsure(node, error)
                 continue
             self.state.not_collected.add(node.rank)
             self.state.warn(told_of(node.host, error))
+            self._fail_without_log(node, error)
+
+    def _note_gone(self, node: Node) -> None:
+        """A node that trained had a folder; one that is not on it any more may have been brought before."""
+        if self.state.outcome and not (self.session.log_dir / node.folder).is_dir():
+            folder = self.session.paths.node(node)
+            error = LogsGoneError(f"its logs are gone: there is no {folder} any more", where=node.host)
+            self.state.warn(f"{node.host}: {error.message}")
+            self._fail_without_log(node, error)
+
+    def _note_unsure(self, node: Node, error: FlagPerfError) -> None:
+        """What was left out before the controller died it may not have noted."""
+        brought = "its logs are here as far as a controller brought them that then died"
+        note = f"{brought}; whether that is all of them is not known: {error.message}"
+        self.state.warn(f"{node.host}: {note}")
+        self._keep(node)
+        if not (self.session.log_dir / node.folder / decisive_log(node.case.roles)).is_file():
             self._fail_without_log(node, error)
 
     def _forget_followed(self) -> None:
@@ -179,8 +201,9 @@ class RoundEnd:
                 f"from {there} on {node.host} to {here}; then judge the round by it: "
                 f"{run_command('show', str(self.session.log_dir), '--rescore')}"
             )
-            is_there = not self.state.taken_away and failure.verdict is not Verdict.UNREACHABLE
-            stays = self._transport(node).keeps and is_there
+            is_gone = self.state.taken_away or isinstance(error, LogsGoneError)
+            is_out_of_reach = is_gone or failure.verdict is Verdict.UNREACHABLE
+            stays = self._transport(node).keeps and not is_out_of_reach
             self.state.failure = replace(failure, remedy=remedy) if stays else failure
 
     async def _keep_output(self) -> None:
