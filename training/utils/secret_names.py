@@ -17,12 +17,14 @@ _WORDS = (
 # PGPASS, ROOTPW; what else ends so is a compass.
 _JOINED = "(?:ssh|pg|db|root|admin|user|mysql|redis|ldap|smtp|ftp|proxy|vnc)(?:pass|pwd?)"
 _SPOKEN = (
-    rf"(?:(?i:(?<![^\W_])(?:{_WORDS})[0-9]{{0,2}}(?![^\W_])|(?:{_WORDS}|{_JOINED}|sshkey|jwt)(?![\w.-]))"
-    r"|KEYTAB(?![^\W_]))"  # in capitals: krb5.keytab is a file
+    rf"(?:(?i:(?<![^\W_])(?:{_WORDS})[0-9]{{0,2}}(?![^\W_])"
+    rf"|(?:{_WORDS}|{_JOINED}|sshkey|jwt|basicauth)(?![\w.-]))"
+    # In capitals: krb5.keytab is a file, and pull_secrets are names.
+    r"|KEYTAB(?![^\W_])|(?<=[A-Z0-9]_)SECRETS(?![\w.-]))"
 )
 # ... or one of these as its last word, which mean too much else where they stand alone (PWD) or within; only a
-# number (DB_PASS_1) or how it is encoded (SIGNING_KEY_PEM) may follow.
-_FOLLOWING = f"(?:{_ANY_BREAK}[0-9][0-9]?|{_BREAK}(?i:pem|der|b64|base64))?"
+# number (DB_PASS_1, KEY_V2) or how it is encoded (SIGNING_KEY_PEM) may follow.
+_FOLLOWING = f"(?:{_ANY_BREAK}[vV]?[0-9][0-9]?|{_BREAK}(?i:pem|der|b64|base64))?"
 _ENDING = "cred|key|pass|pwd|pw|psw|pat|auth|psk|sk|cookie"
 # Behind a dot in capitals alone (MY.KEY): `attention.key` is of a model, `server.key` a file, GPU0.PASS a count.
 _LAST_OF_DOTTED = rf"(?<=[A-Z0-9])(?<!PUBLIC)\.(?!PASS)(?:{_ENDING.upper()})"
