@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from run_benchmarks import round as one_round
-from run_benchmarks import session
+from run_benchmarks import round_hosts, session
 from run_benchmarks.health import unhealthy
-from run_benchmarks.hosts.base import Allocation, AllocationError, Host
+from run_benchmarks.hosts.base import Allocation, AllocationError, Host, WaitEndedError
 from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob
 from run_benchmarks.leaving import leave_once_more
 from run_benchmarks.names import nodes_of
@@ -26,6 +26,7 @@ from run_benchmarks.results.folder import RoundKey
 from run_benchmarks.results.round_result import Observation, RoundResult
 from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round import Round
+from run_benchmarks.session import Session
 from run_benchmarks.stages.checks import Check, Status
 from run_benchmarks.stages.watch import Ended, Outcome
 from run_benchmarks.transports.base import Completed, TransportError
@@ -411,3 +412,59 @@ def test_the_hosts_of_a_round_that_is_taken_up_are_asked_for_by_the_job_that_it_
     asyncio.run(asyncio.wait_for(Round(opened, case, 1, begun).run(), timeout=60))
     opened.journal.close()
     assert asked == [had]
+
+
+def taken_up(opened: Session) -> Round:
+    """A round whose controller has died when it trained."""
+    case = opened.plan.cases[0]
+    seen = replace(observed(case), outcome=None)
+    key = RoundKey(case.settings.name, 1)
+    return Round(opened, case, 1, RoundSoFar(key, "train", seen, time.time(), Stage.TRAIN))
+
+
+class Silent(Granted):
+    """A scheduler that does not answer."""
+
+    left = False
+
+    @asynccontextmanager
+    async def acquire(self, case: CasePlan, earlier: GrantedJob | None = None) -> AsyncIterator[Allocation]:
+        try:
+            await asyncio.sleep(600)
+        finally:
+            self.left = True
+        yield Allocation(())
+
+
+@pytest.mark.parametrize("is_stopped", [False, True], ids=["resume", "stop"])
+def test_a_signal_lets_a_round_go_that_waits_for_the_hosts_that_it_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_stopped: bool
+) -> None:
+    monkeypatch.setattr(round_hosts, "LAST_WAIT_S", 0.1)
+    hosts = Silent()
+    opened = make_session(tmp_path, FakeRuntime(), allocator=hosts)
+
+    async def scenario() -> None:
+        if is_stopped:  # as `run.py stop` has it, which waits for them as long as that may help
+            opened.interrupt.ask("`run.py stop` of somebody")
+        waiting = asyncio.create_task(taken_up(opened).run())
+        await asyncio.wait({waiting}, timeout=1.0)
+        assert not waiting.done()
+        opened.signalled.ask("SIGINT")
+        with pytest.raises(WaitEndedError, match="SIGINT ended the waiting"):
+            await waiting
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+    opened.journal.close()
+    assert hosts.left and not result_file(tmp_path).exists()
+    assert "round_ended" not in [each["event"] for each in journal(tmp_path)]
+
+
+def test_a_round_whose_hosts_are_there_at_once_is_ended_in_order_by_a_signal_before(tmp_path: Path) -> None:
+    hosts = Granted()
+    opened = make_session(tmp_path, FakeRuntime(ends={}), allocator=hosts)
+    opened.interrupt.ask("SIGINT")
+    opened.signalled.ask("SIGINT")
+    result = asyncio.run(asyncio.wait_for(taken_up(opened).run(), 60))
+    opened.journal.close()
+    assert result.verdict is Verdict.INTERRUPTED and hosts.given_back

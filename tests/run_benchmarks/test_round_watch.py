@@ -12,7 +12,7 @@ import pytest
 
 from run_benchmarks import round_watch
 from run_benchmarks.round_state import RoundState
-from run_benchmarks.round_watch import SHORTEST_WATCH_S, watch_round
+from run_benchmarks.round_watch import SHORTEST_WATCH_S, TIMED_OUT_CODE, watch_round
 from run_benchmarks.stages.hang import HangWatch
 from run_benchmarks.stages.watch import Ended, Outcome
 from tests.run_benchmarks.builders import make_case
@@ -25,7 +25,7 @@ def waited(
     end: Outcome | None = None,
     hangs: HangWatch | None = None,
 ) -> tuple[float, Outcome]:
-    """The limit with which the tasks are waited for, and the outcome; by default it comes first."""
+    """The limit with which the tasks are waited for, and the outcome; without an `end` the limit comes first."""
     limits: list[float] = []
 
     async def run(_: object, limit_s: float) -> Outcome:
@@ -53,6 +53,17 @@ def test_a_short_deadline_is_kept_and_one_that_passed_without_a_controller_leave
     assert waited(monkeypatch, state_of(14.4))[0] == 14.4
     assert waited(monkeypatch, state_of(3600.0))[0] == 3600.0
     assert waited(monkeypatch, state_of(3600.0, train=3590.0))[0] == SHORTEST_WATCH_S
+
+
+@pytest.mark.parametrize(("time_s", "trained_s"), [(5000.0, 0.0), (5000.0, 3600.0), (None, 0.0)])
+def test_a_task_that_its_own_time_limit_ended_was_late_unless_there_is_known_to_be_time_left(
+    time_s: float | None, trained_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = state_of(3600.0, train=trained_s)
+    state.time_s = time_s
+    ended = Outcome({0: Ended(TIMED_OUT_CODE, 1.0)}, False, {})
+    is_known = trained_s == 0.0 and time_s is not None
+    assert waited(monkeypatch, state, ended)[1].timed_out is not is_known
 
 
 @pytest.mark.parametrize(("ago_s", "goes_on"), [(0.0, True), (100.0, False)])

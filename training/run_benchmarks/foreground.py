@@ -17,10 +17,10 @@ from run_benchmarks.display.terminal import open_display
 from run_benchmarks.exit_code import ExitCode
 from run_benchmarks.host_log import flush
 from run_benchmarks.hosts import check_hosts
-from run_benchmarks.hosts.base import NotTakenUpError
+from run_benchmarks.hosts.base import NotTakenUpError, WaitEndedError
 from run_benchmarks.metrics.export import exported
 from run_benchmarks.names import RUN_LOG, RunId
-from run_benchmarks.output import NotPrintedError, output_width, put
+from run_benchmarks.output import NotPrintedError, complain, output_width, put
 from run_benchmarks.own_folder import make_run_folder
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.records import Plan
@@ -67,6 +67,9 @@ def resume_in_foreground(plan: Plan, folder: Path, so_far: Resumption, stopped_b
 
     Args:
         stopped_by: who wants it to be ended in order, and not gone on with.
+
+    Raises:
+        KeyboardInterrupt: a signal ended the waiting for hosts that a round had; the run was left as it is.
     """
 
     def open_again(opened: ExitStack) -> tuple[RunId, Path]:
@@ -75,8 +78,12 @@ def resume_in_foreground(plan: Plan, folder: Path, so_far: Resumption, stopped_b
         LOGGER.info(f"{so_far.note}; logs and results: {folder}")
         return so_far.run, folder
 
-    with exported(plan.run, is_needed=False) as displays:
-        return _shown(plan, open_again, displays, so_far, stopped_by)
+    try:
+        with exported(plan.run, is_needed=False) as displays:
+            return _shown(plan, open_again, displays, so_far, stopped_by)
+    except WaitEndedError as error:
+        complain(error)
+        raise KeyboardInterrupt(error.by) from error
 
 
 def _shown(

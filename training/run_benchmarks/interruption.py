@@ -116,6 +116,10 @@ def interruptible(
             LOGGER.warning(f"interrupted by {by}: stopping and cleaning up on every host")
             session.journal.write("interrupted", by=by)
 
+    def ask_by_signal(by: str) -> None:
+        session.signalled.ask(by)
+        ask(by)
+
     async def heed_requests() -> None:
         while (asker := take_request(session.log_dir)) is None:
             await asyncio.sleep(LOOK_EVERY_S)
@@ -123,9 +127,11 @@ def interruptible(
 
     with signals_restored() as numbers:
         for number in numbers:
-            loop.add_signal_handler(number, partial(ask, number.name))
-        for by in (*([stop_of(stopped_by)] if stopped_by else []), *(number.name for number in earlier)):
-            ask(by)
+            loop.add_signal_handler(number, partial(ask_by_signal, number.name))
+        if stopped_by:
+            ask(stop_of(stopped_by))
+        for number in earlier:
+            ask_by_signal(number.name)
         heeding = loop.create_task(heed_requests())
         try:
             yield

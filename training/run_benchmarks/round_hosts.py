@@ -15,26 +15,44 @@ from run_benchmarks.hosts.base import (
     Host,
     NoAnswerError,
     NotTakenUpError,
+    WaitEndedError,
 )
 from run_benchmarks.hosts.granted import AllocationEnd, Tenure
 from run_benchmarks.names import nodes_of
 from run_benchmarks.round_state import RoundState
-from run_benchmarks.session import Session, result_of
+from run_benchmarks.session import Interrupted, Session, result_of, unless_before
 from run_benchmarks.transports.out_of_reach import OutOfReach
 from utils.records import Stage, Verdict
 
 T = TypeVar("T")
 # A host is out of reach before the scheduler says why.
 WORD_S = 20.0
+# Those of a round that is taken up are had within a moment where their scheduler answers: it is ended in order then.
+LAST_WAIT_S = 5.0
 
 
-async def granted(allocator: Allocator, state: RoundState, held: AsyncExitStack) -> Allocation:
+async def granted(session: Session, state: RoundState, held: AsyncExitStack) -> Allocation:
     """Hosts for a round, until `held` is closed: those that it had where it is taken up.
 
     Raises:
         StageFailed: there are none.
-        NotTakenUpError: nobody can tell whether it still has its hosts.
+        NotTakenUpError: nobody can tell whether it still has its hosts, or a signal has ended the waiting for them.
     """
+    work = _granted(session.allocator, state, held)
+    if not state.is_taken_up:
+        return await work
+
+    async def signalled() -> None:
+        await session.signalled.wait()
+        await asyncio.sleep(LAST_WAIT_S)
+
+    try:
+        return await unless_before(signalled(), work)
+    except Interrupted as error:
+        raise WaitEndedError(state.case.settings.name, session.signalled.by) from error
+
+
+async def _granted(allocator: Allocator, state: RoundState, held: AsyncExitStack) -> Allocation:
     case = state.case
     try:
         allocation = await held.enter_async_context(allocator.acquire(case, state.allocation))

@@ -40,7 +40,7 @@ async def watch_round(
         left_s = _left_s(state)
         is_taken_up = left_s < state.case.deadline_s
         outcome = await watch.run(state.nodes, max(left_s, SHORTEST_WATCH_S) if is_taken_up else left_s)
-        outcome = outcome if left_s > time.monotonic() - begun else _by_deadline(outcome)
+        outcome = _by_deadline(outcome) if _may_be_late(state, time.monotonic() - begun) else outcome
         return replace(outcome, goes_on=outcome.timed_out and _goes_on(state))
     finally:
         if watch.hangs.stood_still_s:
@@ -56,7 +56,7 @@ async def ended_unwatched(session: Session, state: RoundState, hosts: Sequence[H
     outcome = await _watch(session, state, hosts).run(state.nodes, ANSWER_S)
     if outcome.timed_out or outcome.hung_s is not None:
         return None
-    return outcome if _left_s(state) > 0 else _by_deadline(outcome)
+    return _by_deadline(outcome) if _may_be_late(state) else outcome
 
 
 def _goes_on(state: RoundState) -> bool:
@@ -66,8 +66,13 @@ def _goes_on(state: RoundState) -> bool:
 
 
 def _left_s(state: RoundState) -> float:
-    """How long the round may still train."""
+    """How long the round may still train; where that is not known, so long as any."""
     return state.case.deadline_s - state.times.get(Stage.TRAIN.value, 0.0)
+
+
+def _may_be_late(state: RoundState, watched_s: float = 0.0) -> bool:
+    """Whether its tasks may have gone on past their deadline while nobody watched, or who did stood still."""
+    return state.time_s is None or _left_s(state) <= watched_s
 
 
 def _by_deadline(outcome: Outcome) -> Outcome:

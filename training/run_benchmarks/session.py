@@ -52,6 +52,7 @@ class Session:
     """A run while it goes on. `interrupt` is set by what ends the run before its time.
 
     hurried: set by a further such signal; what can be done later looks at it.
+    signalled: set by Ctrl-C and its like, not by `run.py stop`: hosts that a round had are waited for no longer.
     checks: host -> what its preflight gave; hosts that are known late are added as they come.
     unclean: hosts on which something of the run may be left.
     kept: node folders that stay on their hosts, as not all that lies in them was collected.
@@ -79,6 +80,7 @@ class Session:
     interrupt: Interruption
     hurried: asyncio.Event
     checks: dict[str, list[Check]] = field(default_factory=dict)
+    signalled: Interruption = field(default_factory=Interruption)
     unclean: set[str] = field(default_factory=set)
     kept: set[str] = field(default_factory=set)
     stranded: list[str] = field(default_factory=list)
@@ -143,13 +145,18 @@ class BrokenOffError(Exception):
 
 
 async def unless_interrupted(interrupt: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`; it is cancelled and Interrupted raised as soon as `interrupt` is set.
+    """As `unless_before`, of an event."""
+    return await unless_before(interrupt.wait(), work)
+
+
+async def unless_before(end: Coroutine[Any, Any, object], work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`; it is cancelled and Interrupted raised as soon as `end` is done.
 
     Raises:
         BrokenOffError: it was cancelled otherwise. Only a caller that is cancelled itself sees CancelledError.
     """
     task = asyncio.create_task(work)
-    asked = asyncio.create_task(interrupt.wait())
+    asked = asyncio.create_task(end)
     try:
         await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():

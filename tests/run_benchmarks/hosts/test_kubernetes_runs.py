@@ -229,6 +229,30 @@ def test_a_run_is_not_taken_up_where_nobody_tells_of_its_pods(
     assert not api.objects and run.units_left() == []
 
 
+@pytest.mark.parametrize("verb", ["resume", "stop"])
+def test_who_waits_in_vain_for_word_of_its_pods_is_let_go_by_a_signal(
+    api: KubernetesApi, run: WholeRun, verb: str
+) -> None:
+    process = training(run)
+    process.kill()
+    end_of(process)
+    there = set(api.objects)
+    api.errors["GET", "pods"] = [500]
+    asked = subprocess.Popen(
+        run.command(verb, run.result.name), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    until(lambda: '"round_resumed"' in (run.result / "journal.jsonl").read_text(), asked)
+    asked.send_signal(signal.SIGINT)
+    code, output = end_of(asked)
+    assert code == 130 and "when SIGINT ended the waiting for them" in output, output
+    assert "it was left as it is" in output and output.endswith("interrupted by SIGINT\n"), output
+    assert set(api.objects) == there and not (run.result / "summary.json").exists()
+    api.errors.clear()
+    code, output = taken_up(run, "stop", run.result.name)
+    assert code == 0 and run.summary["rounds"][0]["verdict"] == "INTERRUPTED", output
+    assert not api.objects and run.units_left() == []
+
+
 def test_a_stop_that_leaves_pods_is_no_success(api: KubernetesApi, run: WholeRun) -> None:
     process = training(run)
     process.kill()

@@ -97,6 +97,18 @@ class NotTakenUpError(FlagPerfError):
     """A round whose hosts nobody can tell anything of is left as it is, and the run with it: it may go on there."""
 
 
+class WaitEndedError(NotTakenUpError):
+    """So the user wants it: by a signal, while the hosts were waited for. by: its name."""
+
+    def __init__(self, case: str, by: str) -> None:
+        message = f"what became of the hosts of {case} was not known yet when {by} ended the waiting for them"
+        remedy = (
+            "do this again, or end the run with `run.py stop`: it was left as it is, and its tasks may go on"
+        )
+        super().__init__(message, where="", remedy=remedy)
+        self.by = by
+
+
 class NotGivenBackError(FlagPerfError):
     """A scheduler was asked to end jobs, and does not confirm that it has.
 
@@ -144,7 +156,8 @@ class Allocator(Protocol):
         Where hosts are known only then, `case.hosts` has those that the round had before it was taken up, or none;
         `earlier` is the job that they were of.
 
-        Entering may take as long as a queue does, and may be cancelled. Leaving ends what was granted; units and
+        Entering may take as long as a queue does, and may be cancelled: what was asked for is given back then, and
+        what a round had before it was taken up left as it is. Leaving ends what was granted; units and
         files of the round are gone by then, or their host is out of reach. What does not end in time is not waited for
         by later rounds.
 

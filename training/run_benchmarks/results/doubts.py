@@ -12,6 +12,7 @@ from utils.figures import DEFINITIONS, Figure
 from utils.numbers import shown
 from utils.records import Failure, FailureClass
 
+NOTHING: Mapping[str, str] = {}
 # What other work on a host, or a standstill, does not change: what was learnt, and how much was counted.
 _UNTOUCHED = ("final_loss", "samples", "steps", "mem_total")
 _STANDS_STILL = (
@@ -19,13 +20,18 @@ _STANDS_STILL = (
 )
 
 
-def doubtful(figures: Mapping[str, Figure], seen: Observation) -> dict[str, Figure]:
-    """The figures, of which those are marked that others who used the hosts, or a standstill, may have changed."""
+def doubtful(
+    figures: Mapping[str, Figure], seen: Observation, times: Mapping[str, str] = NOTHING
+) -> dict[str, Figure]:
+    """The figures, marked where others on the hosts, or a standstill, may have changed them; and those of `times`.
+
+    Args:
+        times: see `doubted_times`.
+    """
     shared = alike({host: f"shared with {named(runs)}" for host, runs in seen.neighbours.items()})
     caveat = "; ".join(filter(None, (*(f"{hosts}: {how}" for hosts, how in shared), suspension_of(seen))))
-    return {
-        name: _with(caveat, each) if caveat and _may_change(name) else each for name, each in figures.items()
-    }
+    of_clock = {name: _with(times.get(name, ""), each) for name, each in figures.items()}
+    return {name: _with(caveat if _may_change(name) else "", each) for name, each in of_clock.items()}
 
 
 def suspension_of(seen: Observation) -> str:
@@ -57,4 +63,4 @@ def _may_change(name: str) -> bool:
 
 def _with(caveat: str, figure: Figure) -> Figure:
     both = filter(None, (figure.caveat, caveat))
-    return figure if figure.value is None else replace(figure, caveat="; ".join(both))
+    return figure if figure.value is None or not caveat else replace(figure, caveat="; ".join(both))

@@ -20,6 +20,7 @@ from run_benchmarks.hosts.slurm.allocator import SlurmHosts
 from run_benchmarks.plan.slurm import SlurmSettings
 from run_benchmarks.transports.local import LocalTransport
 from tests.run_benchmarks.builders import make_case
+from tests.run_benchmarks.transports.conftest import eventually
 from tests.slurm.slurm import Slurm
 
 RUN = "run20260102030405-abcdef"
@@ -77,7 +78,7 @@ class Failing:
         shutil.rmtree(self._bin)
 
     def asked(self) -> int:
-        return len(self._asked.read_text().splitlines())
+        return len(self._asked.read_text().splitlines()) if self._asked.exists() else 0
 
 
 @pytest.fixture
@@ -163,6 +164,30 @@ def test_a_job_of_which_nothing_is_known_is_left_alone(
             failing.fail(name, word, 10_000, said)
             with pytest.raises(NoAnswerError):
                 await nodes_of_a_round(AGAIN)
+            assert slurm.jobs() == {job: "RUNNING"}
+            failing.mend()
+            assert await nodes_of_a_round(AGAIN) == ["n1", "n2"]
+
+    in_time(scenario())
+    assert slurm.jobs() == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [("squeue", "--states=all"), ("scontrol", "job"), ("scontrol", "node")]
+)
+def test_a_job_of_a_round_that_is_taken_up_stays_where_who_waits_for_it_is_cancelled(
+    slurm: Slurm, failing: Failing, monkeypatch: pytest.MonkeyPatch, name: str, word: str
+) -> None:
+    monkeypatch.setattr(answers, "PAUSES_S", (LIMIT_S,))
+
+    async def scenario() -> None:
+        async with a_round(slurm) as job:
+            failing.fail(name, word, 10_000)
+            waiting = asyncio.ensure_future(nodes_of_a_round(AGAIN))
+            await eventually(lambda: failing.asked() > 0)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
             assert slurm.jobs() == {job: "RUNNING"}
             failing.mend()
             assert await nodes_of_a_round(AGAIN) == ["n1", "n2"]

@@ -99,7 +99,7 @@ class KubernetesHosts:
             end = end_of_round(names, pods, job, decisive)
             yield Allocation(hosts, tenure, end, self._keep_pods)
         except BaseException as error:
-            if case.hosts and isinstance(error, NoAnswerError):
+            if case.hosts and not keeping and isinstance(error, NoAnswerError | asyncio.CancelledError):
                 raise  # the round may go on in its pods
             with suppress(FlagPerfError), warn_of_stuck_jobs():  # the first error is the one to be raised
                 await self._leave(hosts, keeping)

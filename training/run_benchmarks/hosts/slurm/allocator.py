@@ -73,7 +73,7 @@ class SlurmHosts:
         try:
             job = await self._job_for(case)
         except BaseException as error:
-            if case.hosts and isinstance(error, NoAnswerError):
+            if case.hosts and isinstance(error, NoAnswerError | asyncio.CancelledError):
                 await self._let_go()  # the round may go on in its job
                 raise
             with suppress(FlagPerfError), warn_of_stuck_jobs():  # the first error is the one to be raised
