@@ -23,7 +23,8 @@ def on_the_time_line(time_ms: float, rank: int | None, clocks: list[Clock]) -> f
 def readings(clocks: list[Clock], rank: int) -> Points:
     """What was read of a node's clock, at none, one or both ends of the round."""
     ends = [clocks[rank][end] for end in ("begin", "end") if clocks[rank][end]] if rank < len(clocks) else []
-    return [(each["time_s"], each["offset_s"]) for each in ends]
+    points = [(each["time_s"], each["offset_s"]) for each in ends]
+    return points[:1] if points and points[-1][0] <= points[0][0] else points
 
 
 def offset(points: Points, seconds: float) -> float:

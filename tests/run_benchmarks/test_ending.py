@@ -158,6 +158,11 @@ def test_a_signal_before_the_run_has_a_folder_is_said_in_a_sentence(
     assert not (run.folder / "result").exists()
 
 
+def test_a_signal_while_a_class_is_made_is_said_in_a_sentence(run: WholeRun) -> None:
+    done = run_with(run, f"class_made({int(signal.SIGHUP)})")
+    assert (done.returncode, done.stderr) == (130, "interrupted by SIGHUP\n")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_between_the_folder_and_the_first_host_is_told_in_the_summary(
     number: signal.Signals, run: WholeRun
@@ -180,6 +185,16 @@ def imported(name, number):
             if fullname == name:
                 os.kill(os.getpid(), number)
     sys.meta_path.insert(0, Finder())
+
+def class_made(number):
+    class Named:
+        def __set_name__(self, owner, name):
+            os.kill(os.getpid(), number)
+    from run_benchmarks import verbs
+    def main(words):
+        class Owner:
+            named = Named()
+    verbs.main = main
 
 def packed(number):
     from run_benchmarks import session

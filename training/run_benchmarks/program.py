@@ -24,7 +24,11 @@ def run_program(work: Callable[[], int]) -> int:
         signal.signal(number, _interrupt)
     try:
         return work()
-    except KeyboardInterrupt as interrupt:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # Python before 3.12 wraps what comes while a class is made
+        interrupt = error.__cause__ if isinstance(error, RuntimeError) else error
+        if not isinstance(interrupt, KeyboardInterrupt):
+            raise
         _set_all(signal.SIG_IGN)  # a further one must not end this with a traceback
         with suppress(OSError):  # the terminal may be what has gone
             print(f"interrupted by {interrupt}" if str(interrupt) else "interrupted", file=sys.stderr)

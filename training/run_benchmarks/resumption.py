@@ -52,15 +52,14 @@ class RoundSoFar:
         done = "taken up" if self.seen else "begun anew"
         return f"{done} at the stage {self.stage}, for {self.controller.fate}"
 
-    @property
-    def elapsed_s(self) -> float:
-        """How long ago it was `seen`; clocks are set."""
-        return max(0.0, time.time() - self.seen_at)
+    def unwatched_s(self, elapsed_s: float | None = None) -> float:
+        """For how long it has had no controller, at most.
 
-    @property
-    def unwatched_s(self) -> float:
-        """For how long it has had no controller, at most."""
-        return max(0.0, time.time() - max(self.seen_at, self.controller.last_sign))
+        Args:
+            elapsed_s: how long ago it was `seen`, None where only this machine's clock tells.
+        """
+        elapsed_s = time.time() - self.seen_at if elapsed_s is None else elapsed_s
+        return max(0.0, elapsed_s - max(0.0, self.controller.last_sign - self.seen_at))
 
 
 @dataclass(frozen=True)

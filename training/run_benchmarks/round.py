@@ -36,6 +36,7 @@ from run_benchmarks.round_record import note_verdict
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.round_tree import bring_to_hosts
 from run_benchmarks.round_units import RoundUnits
+from run_benchmarks.round_uptimes import find_begin, note_uptimes
 from run_benchmarks.round_watch import ended_unwatched, watch_round
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES
@@ -74,12 +75,11 @@ class Round:
         self.tenure: Tenure | None = None
         self._keep: Callable[[], str] | None = None
         self._is_saved = True
-        self._begin = now()
+        self._begun = begun
         self._is_taken_away = False
         self._is_anew = begun is not None and begun.seen is None
         if begun and begun.seen:
             self.state = RoundState.taken_up(case, begun)
-            self._begin -= (begun.seen.time_s or 0.0) + begun.elapsed_s
         if begun:
             self.state.notes.append(f"the round was {begun}")
         self.state.attempts = attempts_in(self._folder)
@@ -140,7 +140,8 @@ class Round:
         else:
             await self._launch()
         with self._stage(Stage.TRAIN):
-            self.state.outcome = outcome = await watch_round(self.session, self.state, self.hosts)
+            outcome = await watch_round(self.session, self.state, self.hosts, self.tenure)
+            self.state.outcome = outcome
             self.state.lost |= {self.hosts[rank].name for rank in out_of_reach(outcome)}
 
     async def _launch(self) -> None:
@@ -162,11 +163,13 @@ class Round:
         with self._stage(Stage.LAUNCH):
             interfaces = await self._everywhere(units.interface)
             await read_begin(self.state, self.hosts)
+            await note_uptimes(self.state, self.hosts)
             start = units.start_task if idle_s else units.start_both
             await self._everywhere(lambda node: start(node, interfaces[node]))
 
     async def _finish(self, held: AsyncExitStack) -> None:
         """Stop what still runs, bring the logs home, remove the units, give the hosts back: on every path out."""
+        await self._in_any_case(self._note_tenure())  # as long as the scheduler knows the job
         with self._stage(Stage.COLLECT):
             if self._is_taken_away:
                 with self._noted():
@@ -174,7 +177,7 @@ class Round:
                     self.hosts = await unless_broken_off(visits)
             for step in RoundEnd(self.session, self.state, self.hosts).steps():
                 await self._in_any_case(step())
-        self.state.time_s = now() - self._begin
+        self.state.note_time()
         self._is_saved = saved(self.session, self.state, self._seen, self._keep)
         with self._stage(Stage.CLEAN_UP):
             if self._is_saved:
@@ -199,7 +202,7 @@ class Round:
     @contextmanager
     def _stage(self, stage: Stage) -> Iterator[None]:
         self.state.stage = stage
-        self.state.time_s = now() - self._begin
+        self.state.note_time()
         # where a controller that takes the round up can enter it
         entrance = {"seen": self._seen.as_dict()} if stage in (Stage.TRAIN, Stage.COLLECT) else {}
         self._record("stage", stage=stage.value, **entrance)
@@ -237,12 +240,13 @@ class Round:
         state, case = self.state, self.state.case
         allocation = await granted(self.session, state, held)
         self.hosts, self.tenure, self._keep = allocation.hosts, allocation.tenure, allocation.keep
-        names = tuple(host.name for host in self.hosts)
-        state.case = replace(case, hosts=names)
+        state.case = replace(case, hosts=(names := tuple(host.name for host in self.hosts)))
         state.nodes = nodes_of(state.case, state.number)
         self.session.unclean.update(names)
-        if not self.state.is_taken_up:
-            self._begin = now()  # waiting in a queue is not the round's time
+        if state.is_taken_up and self._begun:
+            await find_begin(state, self.hosts, self._begun)
+        else:
+            state.begin = now()  # waiting in a queue is not the round's time
         await self._note_tenure()
         if self.tenure:
             self.tenure.at_end(removal_script(self.session))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from run_benchmarks.results.search.places import Places
 from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.search_state import SearchState
+from run_benchmarks.session import now
 from run_benchmarks.stages.file_systems import FileSystems
 from run_benchmarks.stages.watch import Outcome
 from run_benchmarks.training_state import TrainingState
@@ -34,13 +36,19 @@ from run_benchmarks.unforeseen import log_traceback
 from utils.errors import FlagPerfError
 from utils.records import Failure, FailureClass, Stage, Verdict
 
+TIME_UNKNOWN = (
+    "how long the round had gone on when it was taken up is not known, as none of its hosts told its uptime: "
+    "its tasks end by their own time limit, and no time that they report is held against the controller's"
+)
+
 
 @dataclass
 class RoundState:
     """What the controller has seen of a round.
 
     case: the case on the hosts that the round was given; nodes: none before it has them.
-    started: ISO 8601; time_s: from the moment it had its hosts to the one when its logs were home.
+    started: ISO 8601; begin: the moment when it had its hosts, by `now()`; time_s: from there to the one when its logs
+    were home. None where that is not known of a round that was taken up. uptimes: of its hosts, at its begin.
     taken_away: how it lost hosts after its tasks had ended, or after it had failed otherwise.
     lost: hosts that are known to be out of reach; not_collected: node ranks whose logs still lie on their host;
     without_room: those of them for whose logs, or a part of these, the controller's disk has no room.
@@ -61,7 +69,8 @@ class RoundState:
     started: str
     nodes: tuple[Node, ...] = ()
     framework: Framework | None = None
-    time_s: float = 0.0
+    begin: float | None = field(default_factory=now)
+    time_s: float | None = 0.0
     stage: Stage = Stage.ACQUIRE
     failure: Failure | None = None
     taken_away: Failure | None = None
@@ -81,6 +90,7 @@ class RoundState:
     unwatched_s: float = 0.0
     attempts: tuple[Attempt, ...] = ()
     clocks: tuple[NodeClock, ...] = ()
+    uptimes: Mapping[str, float] = field(default_factory=dict)
     meters: MeterReadings | None = None
     allocation: GrantedJob | None = None
     training: TrainingState = field(init=False)
@@ -94,17 +104,21 @@ class RoundState:
 
     @classmethod
     def taken_up(cls, case: CasePlan, so_far: RoundSoFar) -> RoundState:
-        """The state of a round whose controller has died, as that had last noted it, on the hosts that it had."""
+        """The state of a round whose controller has died, as that had last noted it, on the hosts that it had.
+
+        How long it has gone on is not known before these are asked: `go_on`.
+        """
         seen = so_far.seen
         assert seen is not None  # noqa: S101 - for mypy
-        times = {**seen.times, so_far.entered.value: so_far.elapsed_s} if so_far.entered else seen.times
         return cls(
             case=case if case.hosts else replace(case, hosts=seen.hosts),  # a scheduler's
             number=seen.round,
             started=seen.started,
             failure=seen.failure,
             outcome=seen.outcome,
-            times=dict(times),
+            begin=None,
+            time_s=None,
+            times=dict(seen.times),
             tag=seen.image,
             images=dict(seen.images),
             origin=seen.origin or Origin(),
@@ -113,10 +127,28 @@ class RoundState:
             tree=seen.tree,
             neighbours={host: set(runs) for host, runs in seen.neighbours.items()},
             clocks=seen.clocks,
+            uptimes=seen.uptimes,
             allocation=seen.allocation,
             is_taken_up=True,
-            unwatched_s=seen.unwatched_s + so_far.unwatched_s,
+            unwatched_s=seen.unwatched_s + so_far.unwatched_s(),
         )
+
+    def go_on(self, so_far: RoundSoFar, elapsed_s: float) -> None:
+        """It has been taken up, so long after it was seen, which tells how long it had gone on then."""
+        seen = so_far.seen
+        assert seen is not None and seen.time_s is not None  # noqa: S101 - for mypy
+        self.begin = now() - seen.time_s - elapsed_s
+        self.note_time()
+        if so_far.entered:
+            before = self.times.get(so_far.entered.value, 0.0)  # of an earlier one that took it up
+            self.times[so_far.entered.value] = round(before + elapsed_s, 3)
+        self.unwatched_s = seen.unwatched_s + so_far.unwatched_s(elapsed_s)
+
+    def note_time(self) -> None:
+        """So long it has gone on by now."""
+        self.time_s = None if self.begin is None else now() - self.begin
+        if self.begin is None and TIME_UNKNOWN not in self.notes:
+            self.notes.append(TIME_UNKNOWN)
 
     def warn(self, note: str) -> None:
         """Say at once what goes with the figures."""
@@ -183,6 +215,7 @@ class RoundState:
             neighbours={host: tuple(sorted(runs)) for host, runs in self.neighbours.items()},
             unwatched_s=round(self.unwatched_s, 3),
             clocks=self.clocks,
+            uptimes=self.uptimes,
             allocation=self.allocation,
         )
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
-from benchmarks.driver import checkpoint_files
-from benchmarks.driver.checkpoint_files import read_newest, write_checkpoint
+from benchmarks.driver import checkpoint_files, run_state
+from benchmarks.driver.checkpoint_files import COPIES, read_newest, write_checkpoint
+from benchmarks.driver.counters import TrainingCounters
 from benchmarks.driver.free_memory import free_memory
+from benchmarks.driver.run_state import Saver, restore
+from tests.benchmarks.driver.engines import engine_starter
 from tests.benchmarks.driver.ranks import environment
+from utils.checkpoints import CONTINUE_FROM
+from utils.errors import FlagPerfError
 from utils.manifest import sha256_of
 
 OLDER, NEWER = "step00000001.ckpt", "step00000002.ckpt"
@@ -78,10 +86,12 @@ def test_what_is_larger_than_the_memory_is_not_even_hashed(
         return sha256_of(path)
 
     monkeypatch.setattr(checkpoint_files, "sha256_of", hashed)
-    path, _, (why,) = read_newest(folder)
+    path, _, (why,) = read_newest(folder, free_memory())
     assert path.name == OLDER
-    assert why.startswith(f"{NEWER} takes {2 * memory / 2**30:.1f} GiB, and ")
-    assert why.endswith(" of memory are free")
+    assert why.startswith(
+        f"{NEWER} takes {2 * memory / 2**30:.1f} GiB, 2 times in each rank as it is loaded, "
+    )
+    assert why.endswith(" of memory are free for a rank")
 
 
 def test_what_changes_once_it_is_hashed_is_not_loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,6 +104,84 @@ def test_what_changes_once_it_is_hashed_is_not_loaded(folder: Path, monkeypatch:
     monkeypatch.setattr(checkpoint_files, "sha256_of", hashed)
     path, data, skipped = read_newest(folder)
     assert (path.name, data, skipped) == (OLDER, b"whole", (ALTERED,))
+
+
+class Bytes(bytes):
+    """Tells when it is gone."""
+
+    gone: ClassVar[list[int]] = []
+
+    def __del__(self) -> None:
+        self.gone.append(len(self))
+
+
+@pytest.fixture(params=["pytorch", "paddle"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path, data_dir: Path) -> Any:
+    return engine_starter(request.param, tmp_path / "case", data_dir).start()
+
+
+def restored(engine: Any, folder: Path) -> Any:
+    environment = {CONTINUE_FROM: str(folder)}
+    return restore(engine, engine.settings, {}, environment, "")
+
+
+def save(engine: Any, folder: Path) -> int:
+    """The size of a checkpoint of the engine's state."""
+    Saver(engine, folder, {}, 1).save(TrainingCounters(1, 8), 1.0)
+    (path,) = folder.glob("*.ckpt")
+    return path.stat().st_size
+
+
+def test_a_rank_has_no_more_than_two_copies_of_a_checkpoint_at_once(
+    engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bytes are gone before what was read from them is moved to where it belongs."""
+    size, contents = save(engine, tmp_path / "saved"), []
+    broadcast, load_state, loaded = engine.group.broadcast, engine.load_state, []
+
+    def sent(data: bytes) -> Any:
+        contents.append(weakref.ref(content := broadcast(data)))
+        return content
+
+    def newest(folder: Path, share: float) -> Any:
+        path, data, skipped = read_newest(folder, share)
+        return path, Bytes(data), skipped
+
+    def moved(state: Any) -> None:
+        gc.collect()
+        assert Bytes.gone == [size] and contents[0]() is None
+        loaded.append(load_state(state))
+
+    Bytes.gone.clear()
+    monkeypatch.setattr(run_state, "read_newest", newest)
+    monkeypatch.setattr(engine.group, "broadcast", sent)
+    monkeypatch.setattr(engine, "load_state", moved)
+    assert restored(engine, tmp_path / "saved").counters.steps == 1
+    assert len(loaded) == 1
+
+
+@pytest.mark.parametrize("lacks", [0, 1])
+def test_the_memory_of_the_scarcest_host_must_hold_the_copies_of_all_of_its_ranks(
+    lacks: int, engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = save(engine, tmp_path / "saved")
+    monkeypatch.setattr(run_state, "free_memory", lambda: 1 << 50)
+    monkeypatch.setattr(engine.group, "local_world_size", 8)
+    shares: list[float] = []
+
+    def gathered(own: float) -> list[float]:
+        shares.append(own)
+        return [own, COPIES * size - lacks, own]
+
+    monkeypatch.setattr(engine.group, "gather", gathered)
+    if lacks:
+        with pytest.raises(
+            FlagPerfError, match=r"2 times in each rank as it is loaded, and .* are free for a rank"
+        ):
+            restored(engine, tmp_path / "saved")
+    else:
+        assert restored(engine, tmp_path / "saved").counters.steps == 1
+    assert shares == [(1 << 50) / 8]
 
 
 MEMINFO = "MemTotal: 4000 kB\nMemAvailable:    2000 kB\n"

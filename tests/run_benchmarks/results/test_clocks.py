@@ -78,6 +78,17 @@ def test_a_clock_that_was_set_back_behind_its_begin_is_placed_by_its_begin() -> 
     assert placements([steady(0.0), back], 2)[1].own(1_005_000) == 1_005_000
 
 
+@pytest.mark.parametrize("set_s", [20.0, -20.0, -70.0, -3 * 86_400.0])
+def test_a_controllers_clock_that_was_set_moves_nothing_between_nodes(set_s: float) -> None:
+    """As one that takes a round up after three days; both nodes' clocks are right, but for 0.3 s."""
+    first, second = (
+        NodeClock(reading(1e6, ahead), reading(1e6 + 60.0 + set_s, ahead - set_s)) for ahead in (0.0, 0.3)
+    )
+    of_second = placements([first, second], 2)[1].own
+    for moment in (1_000_000_000, 1_000_030_000, 1_000_060_000):
+        assert of_second(moment + 300) == pytest.approx(moment, abs=1)
+
+
 def test_what_was_not_read_is_taken_to_be_right() -> None:
     for clocks in ([], [steady(2.0), NodeClock()], [NodeClock(), steady(2.0)]):
         assert placements(clocks, 2)[1].own(1000) == 1000

@@ -7,17 +7,19 @@ altered is known by it, and so is one that another program put there or that got
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from benchmarks.driver.free_memory import free_memory
 from utils.checkpoints import CHECKPOINT_PATTERN, checkpoint_name
 from utils.errors import FlagPerfError
 from utils.manifest import sha256_of
 
 KEPT = 2
+# As the state of a checkpoint is read from its bytes, and then moved to where a rank has it: of one file's size each.
+COPIES = 2
 _CHECKSUM_BYTES = 1024  # more than a line of sha256sum has
 _ALTERED = "is cut off or altered: its SHA-256 is not the one beside it"
 
@@ -92,8 +94,11 @@ def has_checkpoints(folder: Path) -> bool:
     return next(folder.glob(CHECKPOINT_PATTERN), None) is not None
 
 
-def read_newest(folder: Path) -> tuple[Path, bytes, tuple[str, ...]]:
+def read_newest(folder: Path, share: float = math.inf) -> tuple[Path, bytes, tuple[str, ...]]:
     """The newest checkpoint that is whole and fits into memory: its file, its bytes, why newer ones were passed over.
+
+    Args:
+        share: bytes of memory that are free for each rank, for all COPIES of a checkpoint that it has at once.
 
     Raises:
         FlagPerfError: there is none.
@@ -101,7 +106,7 @@ def read_newest(folder: Path) -> tuple[Path, bytes, tuple[str, ...]]:
     skipped: list[str] = []
     for path in sorted(folder.glob(CHECKPOINT_PATTERN), reverse=True):
         try:
-            return path, _read_whole(path), tuple(skipped)
+            return path, _read_whole(path, share), tuple(skipped)
         except OSError as error:
             skipped.append(f"{path.name} cannot be read: {error.strerror}")
         except ValueError as error:
@@ -115,7 +120,7 @@ def read_newest(folder: Path) -> tuple[Path, bytes, tuple[str, ...]]:
     )
 
 
-def _read_whole(path: Path) -> bytes:
+def _read_whole(path: Path, share: float) -> bytes:
     """The bytes of a checkpoint.
 
     They are read only once the file is known to be whole, for another one may be larger than any memory. Their own
@@ -133,8 +138,9 @@ def _read_whole(path: Path) -> bytes:
     with checksum.open("rb") as stream:
         expected = stream.read(_CHECKSUM_BYTES).decode("ascii", errors="replace").split()
     size = path.stat().st_size
-    if size > (free := free_memory()):  # before it is hashed: what has holes may have any size
-        raise ValueError(f"takes {_gib(size)}, and {_gib(free)} of memory are free")
+    if COPIES * size > share:  # before it is hashed: what has holes may have any size
+        needed = f"takes {_gib(size)}, {COPIES} times in each rank as it is loaded"
+        raise ValueError(f"{needed}, and {_gib(share)} of memory are free for a rank")
     if [sha256_of(path)] != [digest.lower() for digest in expected[:1]]:
         raise ValueError(_ALTERED)
     if [name.removeprefix("*") for name in expected[1:]] != [path.name]:  # `sha256sum -b` writes the asterisk

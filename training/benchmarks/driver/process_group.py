@@ -28,6 +28,7 @@ class ProcessGroup(ABC):
         self, environment: RankEnvironment, backend: str, device: Device[Any], timeout_seconds: float
     ) -> None:
         self.rank, self.world_size = environment.rank, environment.world_size
+        self.local_world_size = environment.local_world_size
         self.backend, self.device, self.timeout_seconds = backend, device, timeout_seconds
         if self.world_size == 1:
             return

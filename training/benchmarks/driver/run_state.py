@@ -21,6 +21,7 @@ from benchmarks.driver.checkpoint_files import NotWrittenError, has_checkpoints,
 from benchmarks.driver.configuration import Configuration
 from benchmarks.driver.counters import TrainingCounters, is_at_cap
 from benchmarks.driver.engine import TrainingEngine
+from benchmarks.driver.free_memory import free_memory
 from benchmarks.driver.random_states import host_random_state, set_host_random_state
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
 from utils.code_files import code_files, digest_of
@@ -193,6 +194,8 @@ def restore(
         return Start(begun_anew=f"{folder} has no checkpoint", hooks=frozenset([hooks]))
     content.seek(0)
     state = engine.load(content)
+    # else a rank has them beside the state and what is moved of it: three copies, not COPIES
+    del data, content
     refuse_other_task(state["task"], task, Path(folder))
     saved, own = state["counters"], state["ranks"][engine.rank]
     counters = TrainingCounters(saved["steps"], saved["samples"], own["tokens"], own["flops"])
@@ -261,12 +264,14 @@ def _read_by_rank_0(
     engine: TrainingEngine[Any], folder: Path, anew_allowed: bool
 ) -> tuple[str, bytes | None, tuple[str, ...]]:
     """On rank 0 the file and its bytes, which are empty where there is none and that is allowed."""
+    # every rank loads it, at the same time: where memory is scarcest decides
+    share = min(engine.group.gather(free_memory() / engine.group.local_world_size))
     if engine.rank != 0:
         return "", None, ()
     if anew_allowed and not has_checkpoints(folder):
         print(f"begins anew: {folder} has no checkpoint", flush=True)
         return "", b"", ()
-    path, data, skipped = read_newest(folder)
+    path, data, skipped = read_newest(folder, share)
     for reason in skipped:
         print(f"checkpoint passed over: {folder}/{reason}", flush=True)
     print(f"goes on from {path}", flush=True)

@@ -9,10 +9,10 @@ import math
 import statistics
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.results.table import NOT_MEASURED
+from run_benchmarks.results.table import MARK, NOT_MEASURED
 from utils.numbers import digits_apart, shown
 
 CONFIDENCE = 0.95
@@ -55,10 +55,25 @@ class Summary:
 
 @dataclass(frozen=True)
 class OlympicMean:
-    """MLPerf's mean of a set of rounds without the fastest and the slowest, s; None where `reason` says why."""
+    """MLPerf's mean of a set of rounds without the fastest and the slowest, s; None where `reason` says why.
+
+    caveat: why a time of the set is marked, and the mean with it; or empty.
+    """
 
     value: float | None
     reason: str = ""
+    caveat: str = ""
+
+    def text(self) -> str:
+        """The mean, with its mark."""
+        return NOT_MEASURED if self.value is None else shown(self.value, 5) + (MARK if self.caveat else "")
+
+    def note(self, whose: str) -> str:
+        """Why there is none, or why it is marked; or nothing."""
+        if self.reason:
+            what = "(time to target without the fastest and the slowest)"
+            return f"no MLPerf mean of {whose} {what}: {self.reason}"
+        return f"{MARK} MLPerf mean of {whose}: {self.caveat}" if self.caveat else ""
 
 
 def summarise(values: Sequence[float]) -> Summary:
@@ -102,7 +117,10 @@ def olympic_mean_of(results: Sequence[RoundResult], lost: int) -> OlympicMean | 
         figure.value if figure and result.verdict.is_success else None
         for figure, result in zip(figures, results, strict=True)
     ]
-    return olympic_mean([*times, *[None] * lost]) if any(times) else None
+    mean = olympic_mean([*times, *[None] * lost]) if any(times) else None
+    caveats = dict.fromkeys(figure.caveat for figure in figures if figure and figure.value is not None)
+    is_marked = mean is not None and mean.value is not None
+    return replace(mean, caveat="; ".join(filter(None, caveats))) if mean and is_marked else mean
 
 
 def interval_text(interval: tuple[float, float] | None, *others: float) -> str:

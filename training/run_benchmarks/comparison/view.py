@@ -141,7 +141,7 @@ def _sides(case: CaseComparison) -> Table:
             str(side.runs),
             _joined(side.chips),
             _joined(side.nodes),
-            _olympic(side),
+            side.olympic.text() if side.olympic else NOT_MEASURED,
         )
         for side in case.sides
     )
@@ -152,11 +152,6 @@ def _joined(values: Sequence[int | None]) -> str:
     return " | ".join("not known" if value is None else str(value) for value in values)
 
 
-def _olympic(side: Side) -> str:
-    value = side.olympic.value if side.olympic else None
-    return NOT_MEASURED if value is None else shown(value, 5)
-
-
 def _about_sides(case: CaseComparison) -> list[str]:
     left_out = [f"left out, for it did not succeed: {each}" for side in case.sides for each in side.left_out]
     not_run = [
@@ -165,17 +160,13 @@ def _about_sides(case: CaseComparison) -> list[str]:
         if side.not_run
     ]
     again = [f"an attempt before it does not count: {each}" for side in case.sides for each in side.again]
-    olympic = [
-        f"no MLPerf mean of {side.letter} (time to target without the fastest and the slowest): {side.olympic.reason}"
-        for side in case.sides
-        if side.olympic and side.olympic.reason
-    ]
+    olympic = [side.olympic.note(side.letter) for side in case.sides if side.olympic]
     return [
         *left_out,
         *not_run,
         *again,
         *_again(case),
-        *olympic,
+        *filter(None, olympic),
         *(_limits(case) if case.rows else ()),
         *case.unknown,
     ]

@@ -153,7 +153,7 @@ def _mean(rounds: Sequence[Round]) -> str:
     what = f"mean time to target of {len(rounds) + len(lost)} rounds without the fastest and the slowest"
     if mean is None or mean.value is None:
         return f"no {what}: {mean.reason if mean else 'none converged'}"
-    return f"{what}: {mean.value:.3f} s"
+    return f"{what}: {mean.value:.3f} s" + (f" (doubtful: {mean.caveat})" if mean.caveat else "")
 
 
 def _readme(run: Path, notes: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ from run_benchmarks.plan.records import (
     VendorChoice,
     VendorSettings,
 )
-from run_benchmarks.plan.secrets import Secrets, secrets_of
+from run_benchmarks.plan.secrets import Secrets, marks_in, secrets_of
 from run_benchmarks.plan.settings import (
     NO_VENDOR,
     read_run_settings,
@@ -155,10 +155,7 @@ class _Planner:
 
     def _secrets_of_files(self) -> Secrets:
         files = [file for file in (self.cluster_conf, self.test_conf, self.machine.file) if file is not None]
-        marked = self.test_conf.values.get("SECRETS") if self.test_conf else None
-        names = (
-            [name for name in marked if isinstance(name, str)] if isinstance(marked, (list, tuple)) else []
-        )
+        names = marks_in(self.test_conf.values) if self.test_conf else []
         return secrets_of(names, *(file.values for file in files))
 
     def _secrets_of_cases(self, run: RunSettings, cases: Sequence[CasePlan]) -> Secrets:

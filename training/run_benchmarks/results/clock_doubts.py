@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from utils.telemetry.clock_steps import ClockStep
 from utils.telemetry.records import Measurement, Telemetry, Window
 
 CLOCK_WAS_SET = "clock was set"  # the name of that doubt
 BY_THE_CLOCK = "what was sampled by that clock is doubtful, in figures of power, of phases and of devices"
+
+
+@dataclass(frozen=True)
+class WatchedClock:
+    """A node's own clock, as its telemetry saw it: where it was set, and from when to when it was watched."""
+
+    steps: tuple[ClockStep, ...] = ()
+    watched_ms: tuple[int, int] | None = None
+
+
+def watched_clock(telemetry: Telemetry) -> WatchedClock:
+    """The clock by which the node tells its events."""
+    steps = (step for step in telemetry.clock_steps if not step.of_controller)
+    return WatchedClock(tuple(steps), telemetry.clock_watched_ms)
+
+
+def clock_was_set(
+    telemetry: Telemetry, source: str, training: Window, *, is_of_several: bool
+) -> Iterator[tuple[str, str]]:
+    """That a clock was set by which the node's times are told, where that matters; `source` is that of its power."""
+    time = None if is_of_several else [Window(0, training.end_ms)]
+    told = when_set(steps_of(telemetry, source), time, training)
+    if told:
+        yield CLOCK_WAS_SET, f"{told}: {BY_THE_CLOCK}"
 
 
 def steps_of(telemetry: Telemetry, source: str) -> list[ClockStep]:
@@ -49,5 +73,5 @@ def when_set(steps: Sequence[ClockStep], windows: Sequence[Window] | None, train
     whose = "the controller's" if step.of_controller else "its"
     since_start = (step.before_ms - training.start_ms) / 1000
     when = f"{abs(since_start):.4g} s {'after' if since_start >= 0 else 'before'} TRAIN_START"
-    moved = f"{step.moved_ms / 1000:+.3g} s"
+    moved = f"{step.moved_ms / 1000:+.4g} s"
     return f"{whose} clock was set by {moved}, or its machine slept so long, about {when}"

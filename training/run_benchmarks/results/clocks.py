@@ -45,9 +45,12 @@ class NodeClock:
 
     @staticmethod
     def _offset_s(points: Sequence[tuple[float, ClockReading]], time_s: float) -> float:
-        """The offset at a place between both ends, on a straight line; beyond an end it is the end's."""
+        """The offset at a place between both ends, on a straight line; beyond an end it is the end's.
+
+        Where one of both clocks was set back behind the begin no line leads there and back: the begin's counts.
+        """
         (first, begin), (last, end) = points[0], points[-1]
-        if time_s <= first or last <= first:
+        if time_s <= first or last <= first or end.time_s <= begin.time_s:
             return begin.offset_s
         part = min(1.0, (time_s - first) / (last - first))
         return begin.offset_s + part * (end.offset_s - begin.offset_s)

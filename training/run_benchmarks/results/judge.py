@@ -20,7 +20,7 @@ from run_benchmarks.results.clocks import clock_notes
 from run_benchmarks.results.consistency import doubts
 from run_benchmarks.results.cut_off import cut_off_figures
 from run_benchmarks.results.disturbances import refused
-from run_benchmarks.results.doubts import doubtful, told_apart
+from run_benchmarks.results.doubts import doubtful, suspension_notes, suspension_of, told_apart
 from run_benchmarks.results.evidence import NodeLogs, below_run
 from run_benchmarks.results.faults import LONGEST_PROBLEM, fault_of, notes_on_logs
 from run_benchmarks.results.followed import with_log
@@ -31,6 +31,7 @@ from run_benchmarks.results.power_limits import limit_notes
 from run_benchmarks.results.provenance import provenance_of
 from run_benchmarks.results.quality import (
     better_of,
+    evaluation_notes,
     evaluation_that_met,
     is_true,
     loss_notes,
@@ -55,6 +56,7 @@ from run_benchmarks.results.search.of_round import search_of
 from run_benchmarks.results.shortfall import shortfall
 from run_benchmarks.results.stragglers import stragglers
 from run_benchmarks.results.unproved import unproved_in
+from run_benchmarks.results.wall_clock import clock_of, doubted_times, short_of_ranks, unproved_times
 from run_benchmarks.stages.watch_first import went_without
 from utils.checkpoints import continued_of
 from utils.events import Event, EventName
@@ -151,7 +153,8 @@ def judge_logs(
         failure = replace(failure, file=below_run(folders[0] / decisive_log(case.roles)))
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
         figures = {name: each for name, each in figures.items() if name in own or each.value is not None}
-    unproved = "" if failure else unproved_in(case, logs.events, values, seen.continue_from)
+    times = doubted_times(case, clock_of(logs.events, met, sampled.clock, seen), figures, own)
+    unproved = "" if failure else _unproved(case, logs, values, times, seen)
     rules = rules_of(
         logs.events,
         search.differs if search else case.differs,
@@ -159,7 +162,7 @@ def judge_logs(
         own_script=own_script,
         vendors_case=case.vendors_folder,
         parameters=case.parameters_of(seen.round),
-        doubt="; ".join(filter(None, (unproved, WRITABLE if case.writable else ""))),
+        doubt="; ".join(filter(None, (unproved, suspension_of(seen), WRITABLE if case.writable else ""))),
     )
     rules = replace(rules, environment=case.environment)
     if "MFU" in figures and rules.has_another_model:
@@ -167,13 +170,19 @@ def judge_logs(
         figures["MFU"] = DEFINITIONS["MFU"].figure(None, reason)
     if rules.stand_in:
         figures = {name: replace(each, value=None, source=rules.stand_in) for name, each in figures.items()}
-    doubted = loss_notes(logs.events, failure) if failure else doubts(case, logs.events, values)
+    doubted = (
+        loss_notes(logs.events, failure)
+        if failure
+        else [*doubts(case, logs.events, values), *short_of_ranks(case, figures, seen)]
+    )
     provenance = provenance_of(seen.origin, seen.hosts, folders, logs.events, case.parameters)
     nodes = sampled.telemetry.nodes if sampled.telemetry else ()
     of_logs = (
         *filter(None, [rules.stand_in, unproved]),
+        *suspension_notes(seen),
         *doubted,
         *met_untrained(logs.events, facts),
+        *evaluation_notes(case, logs.events),
         *precision_notes(logs.events),
         *notes_on_logs(logs, figure_notes, failure),
         *(search.notes() if search and not failure else ()),
@@ -194,7 +203,7 @@ def judge_logs(
         rules=rules,
         figures={
             name: _brief_figure(each)
-            for name, each in doubtful({**figures, "round_time": seen.round_time()}, seen).items()
+            for name, each in doubtful({**figures, "round_time": seen.round_time()}, seen, times).items()
         },
         continued=continued,
         facts=facts,
@@ -205,6 +214,15 @@ def judge_logs(
         provenance=provenance,
     )
     return within_bounds(result)
+
+
+def _unproved(
+    case: PlannedCase, logs: RankLogs, facts: Mapping[str, Any], times: Mapping[str, str], seen: Observation
+) -> str:
+    """What nobody can tell of a round in which nothing went wrong; `times` are those that its clock makes doubtful."""
+    present = in_present_names(facts, case.parameters)
+    unproved = unproved_in(case, logs.events, present, seen.continue_from, is_met=logs.met is not None)
+    return "; ".join(filter(None, (unproved, unproved_times(times))))
 
 
 def _brief(notes: Sequence[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,11 @@ LEAST_SHARE = 0.5
 # Metrics that are a part of all, by their names: of others 1 may be a small target.
 SHARE = re.compile(r"(^|_)(accuracy|acc\d*|exact_match|em|embedding_average)(_|$)", re.IGNORECASE)
 # Metrics that are met from above, by their names; a script of a case's own says it itself as `metric_better`.
-FALLS = re.compile(r"(^|_)(loss|nll|error|err|ppl|perplexity|wer|cer|fid|mae|mse|rmse)(_|$)", re.IGNORECASE)
+FALLS = re.compile(
+    r"(^|_)(loss|nll|error|err|ppl|perplexity|wer|cer|eer|fid|mae|mse|rmse|bpc|bpb|bpd"
+    r"|bits_per_(?!s(ec(ond)?)?(_|$)|joule|watt)[a-z\d]+)(_|$)",
+    re.IGNORECASE,
+)
 # Met from below all the same: such a metric negated (`neg_loss`), a name that ends in what rises (`error_reduction`).
 NEGATED = re.compile(r"(^|_)(neg|negative|negated|minus|inverse)_(?!log)", re.IGNORECASE)
 RISES = re.compile(
@@ -34,7 +38,7 @@ RISES = re.compile(
 
 # Metrics that are a part, a count or a distance, by the end of their names; what is made of one may have a sign.
 UNSIGNED = re.compile(
-    r"(^|_)(accuracy|acc\d*|exact_match|em|f1|precision|recall|wer|cer|error_rate|ppl|perplexity|mae|mse|rmse)$",
+    r"(^|_)(accuracy|acc\d*|exact_match|em|f1|precision|recall|wer|cer|eer|error_rate|ppl|perplexity|mae|mse|rmse)$",
     re.IGNORECASE,
 )
 SIGNED = re.compile(
@@ -64,17 +68,68 @@ def better_of(case: PlannedCase, metric: str) -> str:
     return LOWER if own == LOWER and not case.uses_driver else HIGHER
 
 
-def meets_target(case: PlannedCase, event: Event) -> bool:
-    """Whether an evaluation, as a script of a case's own reports it, met the only target that the plan has."""
+@dataclass(frozen=True)
+class Evaluated:
+    """A metric as a script of a case's own reports it, and the only target that the plan has, which is the metric's."""
+
+    case: PlannedCase
+    metric: str
+    value: float
+    target: float
+
+    @property
+    def is_above_share(self) -> bool:
+        """Whether it is more than all, of a metric that is a part of all as its target is: it may be in per cent."""
+        is_share = SHARE.search(self.metric) and better_of(self.case, self.metric) != LOWER
+        return bool(is_share) and 0 < self.target <= 1 and self.value > TOLERANCE
+
+    def is_met(self, slack: float = 0.0) -> bool:
+        """Whether it meets the target; what is of another unit meets nothing."""
+        if self.is_above_share:
+            return False
+        is_lower = better_of(self.case, self.metric) == LOWER
+        return self.value <= self.target + slack if is_lower else self.value >= self.target - slack
+
+    def may_be_met(self) -> bool:
+        """Whether it meets the target in per cent, or but for the rounding of logs."""
+        share = replace(self, value=self.value / 100) if self.is_above_share else self
+        return share.is_met(abs(self.target) * (TOLERANCE - 1))
+
+
+def evaluated(case: PlannedCase, event: Event) -> Evaluated | None:
+    """What an event of a script of a case's own says of the only target that the plan has, if it does."""
     targets = targets_in(case.parameters)
     if case.uses_driver or event.name != EventName.EVALUATE or len(targets) != 1:
-        return False
+        return None
     ((metric, target),) = targets.items()
     numbers = (number_in(event.value, name) for name in (metric, f"eval_{metric}"))
     value = next((number for number in numbers if number is not None), None)
-    if value is None:
-        return False
-    return value <= target if better_of(case, metric) == LOWER else value >= target
+    return None if value is None else Evaluated(case, metric, value, target)
+
+
+def meets_target(case: PlannedCase, event: Event) -> bool:
+    """Whether an evaluation, as a script of a case's own reports it, met the only target that the plan has."""
+    told = evaluated(case, event)
+    return told is not None and told.is_met()
+
+
+def evaluation_notes(case: PlannedCase, events: Sequence[Event]) -> list[str]:
+    """That a script's evaluations are of another unit than their target: none of them counts as one that met it."""
+    odd = next((told for event in events if (told := evaluated(case, event)) and told.is_above_share), None)
+    if odd is None:
+        return []
+    what = f"EVALUATE says that {odd.metric} is {odd.value:.6g}, more than all, and its target is {odd.target:.6g}"
+    return [f"{what}: of another unit it meets nothing, so when the target was met is not known"]
+
+
+def not_evaluated(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any]) -> str:
+    """That none of a script's evaluations met the target, though FINISHED says so; `events` are the first and last."""
+    told = [each for event in events if (each := evaluated(case, event))]
+    if not told or not is_true(facts.get("converged")) or any(each.may_be_met() for each in told):
+        return ""
+    last = told[-1]
+    aim = f"{TARGET}{last.metric} = {last.target:.6g}"
+    return f"that it converged is not proved: no EVALUATE met {aim}, the last says {last.value:.6g}"
 
 
 def evaluation_that_met(
@@ -86,8 +141,9 @@ def evaluation_that_met(
     """
     if not is_true(facts.get("converged")):
         return None
-    evaluations = [event for event in events if event.name == EventName.EVALUATE]
-    return next(reversed(evaluations), None) if case.uses_driver else first
+    if not case.uses_driver:
+        return None if evaluation_notes(case, events) else first
+    return next((event for event in reversed(events) if event.name == EventName.EVALUATE), None)
 
 
 def met_untrained(events: Sequence[Event], facts: Mapping[str, Any]) -> list[str]:
@@ -156,7 +212,7 @@ class Quality:
         if reached is None or target is None:
             return
         least = 0.0 if self.case.uses_driver else LEAST_SHARE
-        if SHARE.search(metric) and not self._falls and target >= least and self._is_above_all:
+        if target >= least and Evaluated(self.case, metric, reached, target).is_above_share:
             yield f"{metric} is {reached:.6g}, more than all: its target, {target:.6g}, is a part of 1"
         short = reached - target if self._falls else target - reached
         slack = 0.0 if self.case.uses_driver else abs(target) * (TOLERANCE - 1)
@@ -176,8 +232,8 @@ class Quality:
             return ""
         if self.reached is not None and self.target is not None:
             # A trial in per cent may be right; 7 % against a target of 0.3 that means 30 % is not.
-            is_share = SHARE.search(self.metric) and not self._falls
-            return self._units() if is_share and self._is_above_all else ""
+            reached = Evaluated(self.case, self.metric, self.reached, self.target)
+            return self._units() if reached.is_above_share else ""
         aims = ", ".join(f"{TARGET}{name} = {self.case.parameters[TARGET + name]}" for name in self._targets)
         if self.metric and self.target is None:
             lack = f"and none for {self.metric}, which FINISHED names"

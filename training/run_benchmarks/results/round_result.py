@@ -107,7 +107,8 @@ class Observation(RoundRecord):
     continue_from: the uid of the run that the round was to go on from, or empty. origin: None before schema 3.
     tree: where the ranks saw the code, the controller's `training/`; empty where none were launched.
     neighbours: host -> the uids of other runs that were seen at work there meanwhile. unwatched_s: so long of `time_s`,
-    at most, the run had no controller.
+    at most, the run had no controller. uptimes: host -> its seconds since its boot when the round began, by which a
+    controller that takes it up knows how long it has gone on.
     """
 
     time_s: float | None
@@ -119,13 +120,14 @@ class Observation(RoundRecord):
     origin: Origin | None = None
     neighbours: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unwatched_s: float = 0.0
+    uptimes: Mapping[str, float] = field(default_factory=dict)
 
     def round_time(self) -> Figure:
         """The controller's own figure."""
         source = "the controller's clock" + (", which nothing tells of" if self.time_s is None else "")
         figure = DEFINITIONS["round_time"].figure(self.time_s, source)
         alone = f"up to {shown(self.unwatched_s)} s of it passed without a controller"
-        return replace(figure, caveat=alone) if self.unwatched_s else figure
+        return replace(figure, caveat=alone) if self.unwatched_s and self.time_s is not None else figure
 
 
 @dataclass(frozen=True, kw_only=True)

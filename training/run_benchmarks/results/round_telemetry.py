@@ -11,7 +11,13 @@ from itertools import accumulate
 from pathlib import Path
 
 from run_benchmarks.plan.energy_factors import NO_FACTORS, EnergyFactors
-from run_benchmarks.results.clock_doubts import BY_THE_CLOCK, CLOCK_WAS_SET, steps_of, when_set
+from run_benchmarks.results.clock_doubts import (
+    BY_THE_CLOCK,
+    CLOCK_WAS_SET,
+    WatchedClock,
+    clock_was_set,
+    watched_clock,
+)
 from run_benchmarks.results.clocks import NodeClock, Placement, Shift, placements
 from run_benchmarks.results.device_figures import NAMES as OF_DEVICES
 from run_benchmarks.results.device_figures import device_figures
@@ -69,13 +75,14 @@ MOST_WRONG = 0.01
 class TelemetryOutcome:
     """figures: those of NAMES. notes: what a reader must know. telemetry: None without a training to cut it by.
 
-    disturbances: what may have made the training slower.
+    disturbances: what may have made the training slower. clock: that of rank 0's node.
     """
 
     figures: dict[str, Figure]
     notes: list[str] = field(default_factory=list)
     telemetry: RoundTelemetry | None = None
     disturbances: tuple[Disturbance, ...] = ()
+    clock: WatchedClock | None = None
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,7 @@ class _Node:
     silent: str = ""
     reconciliation: tuple[Reconciliation, ...] = ()
     disturbances: tuple[Disturbance, ...] = ()
+    clock: WatchedClock | None = None
 
 
 def outcome_or_why(
@@ -159,6 +167,7 @@ def telemetry_outcome(
         [*notes, *_of_clock(nodes, clock_doubt(window, events)), *_folded(doubts)],
         whole,
         disturbances[:MOST_DISTURBANCES],
+        next((node.clock for node in nodes.values()), None),
     )
 
 
@@ -236,7 +245,7 @@ def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
         (*doubt, *shared),
         (
             *wrong.values(),
-            *_clock(telemetry, of_power, cut, placement),
+            *clock_was_set(telemetry, of_power, cut.training, is_of_several=placement.is_of_several),
             *_gaps(summary),
             *_of_meters(telemetry, cut),
         ),
@@ -244,6 +253,7 @@ def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
         silent_accelerators(telemetry),
         compared,
         tuple(disturbances_of_node(rank, summary, readings)),
+        watched_clock(telemetry),
     )
 
 
@@ -267,14 +277,6 @@ def _readable(
     readings = NodeReadings.over(cut.training, cut.ranks_start_ms, WANTED)
     of_meters = read_power(path, placement, readings.take, only_meters=True)
     return of_meters, readings, unread, (unread,) if of_meters.sources else doubt
-
-
-def _clock(telemetry: Telemetry, source: str, cut: Cut, placement: Placement) -> Iterator[tuple[str, str]]:
-    """That a clock was set by which the node's times are told, where that matters; `source` is that of its power."""
-    time = None if placement.is_of_several else [Window(0, cut.training.end_ms)]
-    told = when_set(steps_of(telemetry, source), time, cut.training)
-    if told:
-        yield CLOCK_WAS_SET, f"{told}: {BY_THE_CLOCK}"
 
 
 def _gaps(node: NodeTelemetry) -> Iterator[tuple[str, str]]:

@@ -169,7 +169,13 @@ class TelemetryReader:
         whole = Telemetry(*held, self.lines, self.wrong, self.first_wrong, None, frozenset(self._meters))
         lines, wrong = self._of_meters
         steps = tuple(step for clock in self._clocks for step in clock.found())
-        return replace(whole, node_lines=self.lines - lines, node_wrong=self.wrong - wrong, clock_steps=steps)
+        return replace(
+            whole,
+            node_lines=self.lines - lines,
+            node_wrong=self.wrong - wrong,
+            clock_steps=steps,
+            clock_watched_ms=self._clocks[0].watched_ms,
+        )
 
     def _take(self, line: SourceLine, path: Path) -> None:
         if line.source not in self.sources and len(self.sources) >= MOST_SOURCES:

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from run_benchmarks.results.consistency import CLOCK_SET_S, NOTED_FACTOR
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import training_window
-from run_benchmarks.results.quality import doubt_of
+from run_benchmarks.results.quality import doubt_of, not_evaluated
 from run_benchmarks.results.round_result import MEASURE
 from utils.checkpoints import continued_of
 from utils.events import Event, EventName
 from utils.numbers import number_in
 from utils.parameters import AUTO
 
+LEAST_TRAINED = 0.05  # of a training passes in training: with less a rate of that is of nothing
 _BOUNDS = {EventName.TRAIN_START, EventName.TRAIN_END}
 
 
 def unproved_in(
-    case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any], continue_from: str
+    case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any], continue_from: str, *, is_met: bool
 ) -> str:
     """Why nobody can tell that what FINISHED's `facts` say is so, though nothing contradicts it; empty for nothing.
 
     Args:
+        facts: in the present names.
         continue_from: the run that the round was to go on from, or empty.
+        is_met: whether one of all evaluations of a script of the case's own met the target.
     """
     reasons = (
         doubt_of(case, facts),
@@ -32,9 +35,22 @@ def unproved_in(
         _untimed(events, facts),
         _other_hooks(events),
         "" if continue_from else _unasked(events, facts),
-        "" if case.uses_driver else _met_unevaluated(events, facts),
+        *(() if case.uses_driver else _of_script(case, events, facts, is_met=is_met)),
     )
     return "; ".join(filter(None, reasons))
+
+
+def _of_script(
+    case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any], *, is_met: bool
+) -> Iterator[str]:
+    """What the shared driver's events and sums bear out, which of a script of a case's own are not required."""
+    yield _met_unevaluated(events, facts)
+    yield "" if is_met or case.kind == MEASURE else not_evaluated(case, events, facts)
+    trained = number_in(facts, "raw_train_time") or 0.0
+    for name in ("no_eval_time", "pure_compute_time"):
+        part = number_in(facts, name)
+        if part is not None and part < trained * LEAST_TRAINED:
+            yield f"that {name} is {part:.6g} s, of {trained:.6g} s of training, is not proved"
 
 
 def _untimed(events: Sequence[Event], facts: Mapping[str, Any]) -> str:

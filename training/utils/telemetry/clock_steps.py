@@ -93,6 +93,9 @@ class ClockSteps:
     """Takes the stamps of all sources of one clock, each source's in order, and keeps the steps alone."""
 
     of_controller: bool = False
+    watched_ms: tuple[int, int] | None = (
+        None  # the first and the last time that it told, on the round's time line
+    )
     _seen: list[_Seen] = field(default_factory=list)
     _is_full: bool = False
     _sources: dict[str, _Source] = field(default_factory=dict)
@@ -107,6 +110,7 @@ class ClockSteps:
         """One more; versions before December 2026 wrote no monotonic time."""
         if monotonic_ms is None:
             return
+        self.watched_ms = (self.watched_ms[0] if self.watched_ms else placed_ms, placed_ms)
         stamp = _Stamp(time_ms, placed_ms, monotonic_ms)
         state = self._sources.setdefault(source, _Source(stamp))
         if monotonic_ms <= (state.unsure or state.last).monotonic_ms:

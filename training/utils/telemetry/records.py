@@ -164,7 +164,8 @@ class Telemetry:
     columns: the readings by source and device; where they are held so, there are no `samples`.
     of_controller: the sources that the controller has read itself. node_lines, node_wrong: of the node's own file.
     left_out: source -> which of its readings of power cannot be. without_power: source -> why none of them is left.
-    clock_steps: where the clocks by which it is stamped were set.
+    clock_steps: where the clocks by which it is stamped were set. clock_watched_ms: from when to when the node's own
+    clock was watched for that, if it was.
     """
 
     path: str
@@ -180,6 +181,7 @@ class Telemetry:
     left_out: Mapping[str, str] = field(default_factory=dict, compare=False)
     without_power: Mapping[str, str] = field(default_factory=dict, compare=False)
     clock_steps: tuple[ClockStep, ...] = field(default=(), compare=False)
+    clock_watched_ms: tuple[int, int] | None = field(default=None, compare=False)
 
     @property
     def doubt(self) -> str:

@@ -1,0 +1,106 @@
+"""A round that is taken up has gone on for as long as its hosts' uptimes say, whatever the controller's clock says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from run_benchmarks.hosts.base import Host
+from run_benchmarks.names import nodes_of
+from run_benchmarks.results.controller import DIED, LostController
+from run_benchmarks.results.folder import RoundKey
+from run_benchmarks.resumption import RoundSoFar
+from run_benchmarks.round import Round
+from run_benchmarks.round_state import TIME_UNKNOWN, RoundState
+from run_benchmarks.round_uptimes import ASK, find_begin
+from run_benchmarks.transports.base import ByteSink, ByteSource
+from run_benchmarks.transports.local import LocalTransport
+from tests.fakes.runtime import FakeRuntime
+from tests.run_benchmarks.builders import make_case, observed
+from tests.run_benchmarks.one_round import make_session, result_file, run_round
+from utils.records import Stage
+
+DAYS_S = 2 * 86_400.0
+UPTIMES = {"h1": 1000.0, "h2": 5000.0}  # when the round began
+
+
+class HostWithUptime(LocalTransport):
+    """This machine, which says another uptime: a FAKE of hosts that were rebooted, or of a later moment."""
+
+    def __init__(self, host: str, says: str) -> None:
+        super().__init__(host)
+        self.says = says
+
+    async def _run(
+        self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink
+    ) -> tuple[int, str]:
+        return await super()._run(("echo", self.says) if argv == ASK else argv, stdin, stdout)
+
+
+def taken_up(says: Mapping[str, str], set_s: float = 0.0, seen_s: float | None = 10.0) -> RoundState:
+    """A round that was seen at its 10th second, a minute before by a clock that has been set by `set_s` since."""
+    case = make_case(list(UPTIMES))
+    times = {"launch": 2.0, "train": 40.0}
+    seen = replace(observed(case), time_s=seen_s, times=times, uptimes=UPTIMES, unwatched_s=1.0)
+    seen_at = time.time() - 60.0 - set_s
+    died = LostController(DIED, seen_at + 20.0)
+    so_far = RoundSoFar(RoundKey(seen.case, 1), "train", seen, seen_at, Stage.TRAIN, controller=died)
+    state = RoundState.taken_up(case, so_far)
+    state.nodes = nodes_of(case, 1)
+    hosts = [Host(name, name, HostWithUptime(name, says[name])) for name in UPTIMES]
+    asyncio.run(find_begin(state, hosts, so_far))
+    state.note_time()
+    return state
+
+
+@pytest.mark.parametrize("set_s", [0.0, -20.0, -DAYS_S, DAYS_S])
+@pytest.mark.parametrize("second", ["5070.0 1.0", "3.0 1.0", "no number", ""])
+def test_a_controllers_clock_that_was_set_changes_nothing(set_s: float, second: str) -> None:
+    """The second host says the same as the first, was rebooted, or does not say."""
+    state = taken_up({"h1": "1070.0 9.9", "h2": second}, set_s)
+    assert state.time_s == pytest.approx(70.0, abs=15.0)
+    assert state.times == {"launch": 2.0, "train": pytest.approx(100.0, abs=15.0)}
+    assert state.unwatched_s == pytest.approx(41.0, abs=15.0)
+    assert not state.notes
+
+
+@pytest.mark.parametrize("says", ["no number", "", "3.0 1.0", "nan 1.0"])
+def test_where_no_host_knows_it_is_noted_once_and_nobody_is_held_to_it(says: str) -> None:
+    state = taken_up(dict.fromkeys(UPTIMES, says), DAYS_S)
+    state.note_time()
+    assert state.time_s is None and state.times == {"launch": 2.0, "train": 40.0}
+    assert state.notes == [TIME_UNKNOWN]
+
+
+def test_what_one_who_took_it_up_did_not_know_the_next_does_not_know_either() -> None:
+    assert taken_up({"h1": "1070.0 9.9", "h2": "5070.0 1.0"}, seen_s=None).notes == [TIME_UNKNOWN]
+
+
+@pytest.mark.parametrize("set_s", [-DAYS_S, DAYS_S])
+def test_a_round_asks_its_hosts_when_it_is_taken_up(set_s: float, tmp_path: Path) -> None:
+    session = make_session(tmp_path, FakeRuntime())
+    (case,) = session.plan.cases
+    uptime = float(Path("/proc/uptime").read_text().split()[0])
+    uptimes = dict.fromkeys(case.hosts, uptime - 500.0)
+    seen = replace(observed(case), time_s=10.0, times={}, uptimes=uptimes)
+    begun = RoundSoFar(RoundKey(seen.case, 1), "train", seen, time.time() - 490.0 - set_s, Stage.TRAIN)
+    asyncio.run(asyncio.wait_for(Round(session, case, 1, begun).run(), timeout=60))
+    session.journal.close()
+    result = json.loads(result_file(tmp_path).read_text())
+    assert (
+        499.0 < result["figures"]["round_time"]["value"] < 560.0 and 489.0 < result["times"]["train"] < 550.0
+    )
+
+
+def test_the_uptimes_at_its_begin_stand_in_what_was_seen_of_a_round(tmp_path: Path) -> None:
+    run_round(tmp_path, FakeRuntime())
+    seen = json.loads(result_file(tmp_path).with_name("round.json").read_text())
+    uptime = float(Path("/proc/uptime").read_text().split()[0])
+    assert set(seen["uptimes"]) == set(seen["hosts"])
+    assert all(begun + seen["time_s"] <= uptime + 1.0 for begun in seen["uptimes"].values())
