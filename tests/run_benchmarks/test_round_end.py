@@ -11,7 +11,7 @@ import pytest
 from run_benchmarks import round_end
 from run_benchmarks.hosts.base import Host
 from run_benchmarks.journal import kept_folders
-from run_benchmarks.names import nodes_of
+from run_benchmarks.names import FOLLOWED_EVENTS, nodes_of
 from run_benchmarks.results.folder import open_folder
 from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_state import RoundState
@@ -64,3 +64,26 @@ def test_a_folder_that_is_on_no_machine_any_more_is_missed(rank: int, tmp_path: 
     kind = state.failure and state.failure.failure_class
     assert kind is (FailureClass.LOGS_NOT_COLLECTED if rank == 0 else None)
     assert not state.failure or "copy rank0.out.log" not in state.failure.remedy
+
+
+@pytest.mark.parametrize("was_followed", [True, False])
+def test_a_log_that_was_followed_and_is_gone_is_missed(was_followed: bool, tmp_path: Path) -> None:
+    """The round is then judged by what was followed; of what was never there nobody says that it is gone."""
+    session = make_session(tmp_path, FakeRuntime())
+    nodes = nodes_of(session.plan.cases[0], 1)
+    for node in nodes:
+        Path(session.paths.node(node)).mkdir(parents=True)
+    followed = session.log_dir / nodes[0].folder
+    followed.parent.mkdir(parents=True)
+    if was_followed:
+        (followed.parent / FOLLOWED_EVENTS).write_text("some events\n")
+    outcome = Outcome({node.rank: Ended(0, 0.0) for node in nodes}, timed_out=False, out_of_contact={})
+    state = RoundState(session.plan.cases[0], 1, "", nodes, outcome=outcome)
+    hosts = [Host(node.host, node.host, LocalTransport(node.host)) for node in nodes]
+    asyncio.run(RoundEnd(session, state, hosts)._collect())
+    session.journal.close()
+    kind = state.failure and state.failure.failure_class
+    assert kind is (FailureClass.LOGS_NOT_COLLECTED if was_followed else None)
+    assert [note.partition(" there is no ")[2].rpartition("/")[2] for note in state.notes] == (
+        ["rank0.out.log any more"] if was_followed else []
+    )

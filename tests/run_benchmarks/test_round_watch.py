@@ -13,13 +13,17 @@ import pytest
 from run_benchmarks import round_watch
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.round_watch import SHORTEST_WATCH_S, TIMED_OUT_CODE, watch_round
+from run_benchmarks.stages.hang import HangWatch
 from run_benchmarks.stages.watch import Ended, Outcome
 from tests.run_benchmarks.builders import make_case
 from utils.events import Event, EventName
 
 
 def waited(
-    monkeypatch: pytest.MonkeyPatch, state: RoundState, end: Outcome | None = None
+    monkeypatch: pytest.MonkeyPatch,
+    state: RoundState,
+    end: Outcome | None = None,
+    hangs: HangWatch | None = None,
 ) -> tuple[float, Outcome]:
     """The limit with which the tasks are waited for, and the outcome; without an `end` the limit comes first."""
     limits: list[float] = []
@@ -28,7 +32,9 @@ def waited(
         limits.append(limit_s)
         return end or Outcome({}, True, {})
 
-    monkeypatch.setattr(round_watch, "_watch", lambda *_: SimpleNamespace(run=run))
+    monkeypatch.setattr(
+        round_watch, "_watch", lambda *_: SimpleNamespace(run=run, hangs=hangs or HangWatch())
+    )
     monkeypatch.setattr(round_watch, "_followers", lambda *_: ())
     session: Any = None
     outcome = asyncio.run(watch_round(session, state, ()))
@@ -71,3 +77,23 @@ def test_a_training_goes_on_that_was_silent_for_no_longer_than_before(
         state.training.pace.note(Event(EventName.STEP_END), at)
     state.training.progressed_at = now
     assert waited(monkeypatch, state)[1].goes_on is goes_on
+
+
+@pytest.mark.parametrize(("deadline_s", "timed_out"), [(-1.0, True), (3600.0, False)])
+def test_tasks_that_ended_at_their_deadline_while_the_controller_stood_still_timed_out(
+    deadline_s: float, timed_out: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it did not, they end so by themselves."""
+    ends = Outcome({0: Ended(124, 1.0)}, False, {})
+    state = state_of(3600.0)
+    monkeypatch.setattr(round_watch, "_left_s", lambda _: deadline_s)
+    outcome = waited(monkeypatch, state, ends)[1]
+    assert (outcome.timed_out, bool(outcome.endings)) == (timed_out, not timed_out)
+
+
+def test_that_the_controller_stood_still_is_a_note_of_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = state_of(3600.0)
+    waited(monkeypatch, state)
+    assert state.notes == []
+    waited(monkeypatch, state, hangs=HangWatch(stood_still_s=45.2))
+    assert len(state.notes) == 1 and "the controller stood still for 45 s" in state.notes[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import shlex
 import stat
@@ -33,7 +34,7 @@ NAMES = (
         "GH_PAT",
         "X_API_KEY",
     ),
-    *("HEADER", "SITE"),
+    *("HEADER", "SITE", "DATABASE_URL"),
 )
 # The task tells what it was given by its digest; where it is to fail, it shows everything.
 TELLING = """
@@ -44,6 +45,7 @@ print("digest", hashlib.sha256(text.encode()).hexdigest(), flush=True)
 if behaviour == "fail":
     raise SystemExit("cannot log in with " + text)
 """
+AROUND_SECRETS = re.compile("^Authorization: Bearer |^postgresql://mlflow:|@h/db$")
 DOCKERFILE = "ARG BASE_IMAGE\nFROM ${BASE_IMAGE}\n"
 
 
@@ -59,7 +61,7 @@ class SecretRun:
     @property
     def words(self) -> list[str]:
         """What must not be seen: each value is unlike anything else, line by line."""
-        values = (value.removeprefix("Authorization: Bearer ") for value in self.values.values())
+        values = (AROUND_SECRETS.sub("", value) for value in self.values.values())
         return [line for value in values for line in value.splitlines()]
 
     @property
@@ -91,6 +93,7 @@ def secret_values() -> dict[str, str]:
     values = {name: f"{name.lower()}-{secrets.token_hex(6)}" for name in NAMES}
     values["X_API_KEY"] = f"two words {values['X_API_KEY']}, and 'more'"
     values["SSH_PRIVATE_KEY"] = f"-----BEGIN-{secrets.token_hex(6)}\nline-{secrets.token_hex(6)}\n"
+    values["DATABASE_URL"] = f"postgresql://mlflow:Pw#/?:{secrets.token_hex(6)}@h/db"
     values["HEADER"] = f"Authorization: Bearer {secrets.token_hex(8)}"
     return values
 
@@ -108,7 +111,8 @@ def secret_run(
         f"ACCE_CONTAINER_OPT = {options!r}",
         "SECRETS = ['SITE']",
         "FLAGPERF_LOG_LEVEL = 'debug'",
-        f"IMAGE_BUILD_ARGS = {{'BASE_IMAGE': {BASE_IMAGE!r}, 'REPO_TOKEN': {values['GH_PAT']!r}}}",
+        f"IMAGE_BUILD_ARGS = {{'BASE_IMAGE': {BASE_IMAGE!r}, 'REPO_TOKEN': {values['GH_PAT']!r},"
+        f" 'REPO_URL': {values['DATABASE_URL']!r}}}",
         f"IMAGE_REGISTRY = {registry!r}",
         "PIP_FROM_HOST = True",
     ]
@@ -118,7 +122,10 @@ def secret_run(
         whole = make_whole_run(tmp_path, port, monkeypatch)
         whole.configure("\n".join(lines) + "\n")
         whole.tree.write("acme/docker_image/pytorch/Dockerfile", DOCKERFILE)
-        whole.tree.write("acme/docker_image/pytorch/pytorch_install.sh", "test -s /run/secrets/REPO_TOKEN\n")
+        whole.tree.write(
+            "acme/docker_image/pytorch/pytorch_install.sh",
+            "cd /run/secrets && test -s REPO_TOKEN -a -s REPO_URL\n",
+        )
         if not engine:
             exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
             whole.tree.write("acme/toy-pytorch/config/environment_variables.sh", exports)

@@ -140,7 +140,8 @@ class Round:
         else:
             await self._launch()
         with self._stage(Stage.TRAIN):
-            self.state.outcome = outcome = await watch_round(self.session, self.state, self.hosts)
+            outcome = await watch_round(self.session, self.state, self.hosts, self.tenure)
+            self.state.outcome = outcome
             self.state.lost |= {self.hosts[rank].name for rank in out_of_reach(outcome)}
 
     async def _launch(self) -> None:
@@ -168,6 +169,7 @@ class Round:
 
     async def _finish(self, held: AsyncExitStack) -> None:
         """Stop what still runs, bring the logs home, remove the units, give the hosts back: on every path out."""
+        await self._in_any_case(self._note_tenure())  # as long as the scheduler knows the job
         with self._stage(Stage.COLLECT):
             if self._is_taken_away:
                 with self._noted():
@@ -238,8 +240,7 @@ class Round:
         state, case = self.state, self.state.case
         allocation = await granted(self.session, state, held)
         self.hosts, self.tenure, self._keep = allocation.hosts, allocation.tenure, allocation.keep
-        names = tuple(host.name for host in self.hosts)
-        state.case = replace(case, hosts=names)
+        state.case = replace(case, hosts=(names := tuple(host.name for host in self.hosts)))
         state.nodes = nodes_of(state.case, state.number)
         self.session.unclean.update(names)
         if state.is_taken_up and self._begun:

@@ -130,7 +130,7 @@ class RoundEnd:
             node.rank for node, result in results.items() if _has_no_room(node, result)
         }
         for node, left_out in values_of(results).items():
-            if left_out is None:
+            if not left_out:
                 self._note_gone(node)
             self._note_left_out(node, left_out or ())
         errors = errors_of(results)
@@ -144,10 +144,13 @@ class RoundEnd:
             self._fail_without_log(node, error)
 
     def _note_gone(self, node: Node) -> None:
-        """A node that trained had a folder; one that is not on it any more may have been brought before."""
-        if self.state.outcome and not (self.session.log_dir / node.folder).is_dir():
-            folder = self.session.paths.node(node)
-            error = LogsGoneError(f"its logs are gone: there is no {folder} any more", where=node.host)
+        """A node that trained had a folder, and a log that was followed; either may have been brought before."""
+        brought, log = self.session.log_dir / node.folder, decisive_log(node.case.roles)
+        was_followed = node.rank == 0 and (brought.parent / FOLLOWED_EVENTS).is_file()
+        lacks_log = was_followed and not (brought / log).is_file()
+        if self.state.outcome and (lacks_log or not brought.is_dir()):
+            gone = f"{self.session.paths.node(node)}{f'/{log}' if brought.is_dir() else ''}"
+            error = LogsGoneError(f"its logs are gone: there is no {gone} any more", where=node.host)
             self.state.warn(f"{node.host}: {error.message}")
             self._fail_without_log(node, error)
 

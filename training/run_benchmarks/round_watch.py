@@ -10,6 +10,7 @@ from typing import Any
 
 from run_benchmarks.follow import KeptEvents, follow_events, follow_telemetry
 from run_benchmarks.hosts.base import Host
+from run_benchmarks.hosts.granted import Tenure
 from run_benchmarks.names import FOLLOWED_EVENTS, unit_name
 from run_benchmarks.neighbours import watch_for_neighbours
 from run_benchmarks.round_state import RoundState
@@ -28,17 +29,23 @@ TIMED_OUT_CODE = 124  # of coreutils' timeout, in which every task runs (`stages
 NO_CONTACT = "no contact"  # shown in place of a node's stage
 
 
-async def watch_round(session: Session, state: RoundState, hosts: Sequence[Host]) -> Outcome:
+async def watch_round(
+    session: Session, state: RoundState, hosts: Sequence[Host], tenure: Tenure | None = None
+) -> Outcome:
     """How the round's tasks end, on `hosts` by node rank; what is seen of it goes to `state` and is shown."""
-    watch = _watch(session, state, hosts)
+    watch = _watch(session, state, hosts, tenure)
     followers = [asyncio.create_task(work) for work in _followers(session, state, hosts)]
+    begun = time.monotonic()
     try:
         left_s = _left_s(state)
         is_taken_up = left_s < state.case.deadline_s
         outcome = await watch.run(state.nodes, max(left_s, SHORTEST_WATCH_S) if is_taken_up else left_s)
-        outcome = _by_deadline(outcome) if _may_be_late(state) else outcome
+        outcome = _by_deadline(outcome) if _may_be_late(state, time.monotonic() - begun) else outcome
         return replace(outcome, goes_on=outcome.timed_out and _goes_on(state))
     finally:
+        if watch.hangs.stood_still_s:
+            text = f"the controller stood still for {watch.hangs.stood_still_s:.0f} s while the round trained"
+            state.notes.append(f"{text}: the training is not taken for hung for that")
         for follower in followers:
             follower.cancel()
         await asyncio.gather(*followers, return_exceptions=True)
@@ -63,9 +70,9 @@ def _left_s(state: RoundState) -> float:
     return state.case.deadline_s - state.times.get(Stage.TRAIN.value, 0.0)
 
 
-def _may_be_late(state: RoundState) -> bool:
-    """Whether its tasks may have gone on past their deadline while nobody watched."""
-    return state.time_s is None or _left_s(state) <= 0
+def _may_be_late(state: RoundState, watched_s: float = 0.0) -> bool:
+    """Whether its tasks may have gone on past their deadline while nobody watched, or who did stood still."""
+    return state.time_s is None or _left_s(state) <= watched_s
 
 
 def _by_deadline(outcome: Outcome) -> Outcome:
@@ -80,7 +87,7 @@ def _by_deadline(outcome: Outcome) -> Outcome:
     )
 
 
-def _watch(session: Session, state: RoundState, hosts: Sequence[Host]) -> Watch:
+def _watch(session: Session, state: RoundState, hosts: Sequence[Host], tenure: Tenure | None = None) -> Watch:
     of_search = bool(state.case.roles)
     return (WatchFirst if of_search else Watch)(
         session.runtime,
@@ -95,6 +102,7 @@ def _watch(session: Session, state: RoundState, hosts: Sequence[Host]) -> Watch:
             lambda: state.training.pace.limit_s(session.plan.run.hang_timeout_s),
             lambda: _keep_stacks(session, state, hosts),
             session.plan.run.hang_timeout_s,
+            lambda: tenure is not None and tenure.is_suspended,
         ),
     )
 

@@ -37,7 +37,7 @@ from benchmarks.search.protocol import (
 from tests.benchmarks.search.made_controller import made_facts
 from utils.events import Event, parse_line
 
-DATA = DataFacts(1000, 100, "ab" * 32)
+DATA, CONFIGURATION = DataFacts(1000, 100, "ab" * 32), "ef" * 32
 SETTINGS = SearchSettings(2, 3600.0, None, (2, 3), 1)
 
 
@@ -127,6 +127,7 @@ def who(worker: int = 0, start: int = 1, session: str = "") -> dict[str, Any]:
 def register(worker: int = 0, **changed: Any) -> Register:
     """A worker's first message."""
     settings: dict[str, Any] = {"node_rank": worker, "ranks": 1, "precision": "bf16", "data": DATA}
+    settings["configuration"] = CONFIGURATION
     return Register(**{**who(worker), **settings, **changed})
 
 

@@ -17,7 +17,15 @@ from tests.benchmarks.search.with_parent import end_with_parent
 
 DATA = DataFacts(1000, 100, "ab" * 32)
 PROPOSER = (sys.executable, "-m", "tests.benchmarks.search.made_proposer")
-join = partial(SearchWorker, ranks=1, precision="fp32", data=DATA, space=None, proposer=PROPOSER)
+join = partial(
+    SearchWorker,
+    ranks=1,
+    precision="fp32",
+    data=DATA,
+    configuration="ef" * 32,
+    space=None,
+    proposer=PROPOSER,
+)
 
 
 def train(worker: SearchWorker, trial: Trial, epoch_s: float) -> None:

@@ -41,7 +41,17 @@ EPOCH = EpochDone(
 
 @pytest.mark.parametrize(
     "message",
-    [Register(**WHO, node_rank=1, ranks=8, precision="bf16", data=DataFacts(1280, 50, "ab" * 32)), EPOCH],
+    [
+        Register(
+            **WHO,
+            node_rank=1,
+            ranks=8,
+            precision="bf16",
+            data=DataFacts(1280, 50, "ab" * 32),
+            configuration="ef" * 32,
+        ),
+        EPOCH,
+    ],
 )
 def test_a_message_is_read_back_as_it_was_written(message: protocol.Request) -> None:
     assert request_of(encode(message)) == message

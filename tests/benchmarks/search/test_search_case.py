@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from benchmarks.driver.arguments import LaunchArguments
-from benchmarks.driver.configuration import read_configuration
+from benchmarks.driver.case import CaseValues
+from benchmarks.driver.configuration import digest_of, read_configuration
 from benchmarks.driver.extern import case_class
+from benchmarks.driver.pytorch.case import MeasurementContext
 from tests.benchmarks.driver.ranks import TRAINING, launch_ranks, run_here
 from tests.benchmarks.search.trials import CASE, digits
 from utils.config_files import load_constants, parts_of_config
@@ -41,6 +44,19 @@ def launch(data: Path, **overrides: Any) -> LaunchArguments:
 def test_a_setting_that_cannot_be_had_is_told(data: Path, capsys: Any, overrides: Any, why: str) -> None:
     with pytest.raises(FlagPerfError, match=why):
         run_here(capsys, launch(data, **overrides))
+
+
+def test_a_worker_names_the_parameters_that_it_was_started_with(data: Path) -> None:
+    """By the digest that the controller has of its own, of the same files."""
+    digests = [_case(data, **overrides).configuration for overrides in ({}, {"momentum": 0.5}, {"seed": 7})]
+    assert digests[0] == digest_of(read_configuration(launch(data), "").as_dict())
+    assert len(set(digests)) == 3
+
+
+def _case(data: Path, **overrides: Any) -> Any:
+    config = read_configuration(launch(data, **overrides), "")
+    values = CaseValues(config.case, config.settings)
+    return case_class(CASE)(MeasurementContext(data, config.measurement, values, torch.device("cpu")))
 
 
 def test_data_of_another_case_are_told(tmp_path: Path, capsys: Any) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
@@ -24,10 +26,11 @@ from benchmarks.search.operations import operations_of
 from benchmarks.search.proposer_process import Proposer
 from benchmarks.search.protocol import Evaluation, Evaluations, Hyperparameters, Proposed, encode
 from benchmarks.search.resnet import small_resnet
-from tests.benchmarks.search.engine_parts import DATA
+from tests.benchmarks.search.engine_parts import DATA, register
 from tests.benchmarks.search.engine_processes import PATIENCE_S, environment_with
 from utils.case_form import ROLES_TOKEN
 from utils.errors import FlagPerfError
+from utils.parameters import Configuration, MeasurementSettings
 
 START = small_resnet(Images(8, 8, 1), 10)
 SPACE = Space(START, (32, 64), most_parameters=50_000)
@@ -161,6 +164,29 @@ def test_a_controller_says_what_is_wrong_without_a_traceback(tmp_path: Path) -> 
     assert not list(tmp_path.iterdir())
 
 
+VALUES: dict[str, Any] = {
+    "search_seconds": 60,
+    "max_trials": 0,
+    "epochs_by_round": (1, 2),
+    "heartbeat_seconds": 2,
+    "lost_after_seconds": 10,
+    "precision": "bf16",
+}
+SIZE = {"workers": 2, "ranks": 1, "nodes": 2}
+
+
+def _config(values: Mapping[str, Any]) -> Configuration:
+    return Configuration(MeasurementSettings(seed=42), values, changed=())
+
+
+def test_workers_have_to_have_all_parameters_of_the_controller() -> None:
+    ours, theirs = (
+        _settings(_config({**VALUES, "momentum": momentum}), SIZE, DATA, "{}") for momentum in (0.9, 0.5)
+    )
+    assert ours.difference(register(configuration=ours.configuration)) == ""
+    assert "its configuration is not" in ours.difference(register(configuration=theirs.configuration))
+
+
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
@@ -174,20 +200,12 @@ def test_a_controller_says_what_is_wrong_without_a_traceback(tmp_path: Path) -> 
     ],
 )
 def test_settings_by_which_nothing_can_be_searched_are_refused(name: str, value: object, says: str) -> None:
-    values = {
-        "search_seconds": 60,
-        "max_trials": 0,
-        "epochs_by_round": (1, 2),
-        "heartbeat_seconds": 2,
-        "lost_after_seconds": 10,
-        "precision": "bf16",
-    }
-    size = {"workers": 2, "ranks": 1, "nodes": 2}
-    assert _settings(values, 42, size, DATA, "{}").epochs == (1, 2)
+    values, size = VALUES, SIZE
+    assert _settings(_config(values), size, DATA, "{}").epochs == (1, 2)
     with pytest.raises(FlagPerfError, match=re.escape(says)):
-        _settings({**values, name: value}, 42, size, DATA, "{}")
+        _settings(_config({**values, name: value}), size, DATA, "{}")
     peaks = '{"bf16": 1e14, "fp16": 200000000000000}'
-    assert _settings(values, 42, size, DATA, peaks).peaks == {"bf16": 1e14, "fp16": 2e14}
+    assert _settings(_config(values), size, DATA, peaks).peaks == {"bf16": 1e14, "fp16": 2e14}
     for other in ("", "[]", '{"bf16": 0}', '{"bf16": "fast"}'):
         with pytest.raises(FlagPerfError):
-            _settings(values, 42, size, DATA, other)
+            _settings(_config(values), size, DATA, other)

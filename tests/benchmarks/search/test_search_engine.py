@@ -34,6 +34,7 @@ from benchmarks.search.protocol import (
 )
 from benchmarks.search.weight_exchange import PATH
 from tests.benchmarks.search.engine_parts import (
+    CONFIGURATION,
     Bench,
     beat,
     bench,
@@ -502,6 +503,10 @@ def test_anothers_requests_do_not_spend_a_workers_allowance(engine: Bench) -> No
     [
         ({"precision": "fp16"}, "its precision is not what the controller has: bf16"),
         ({"ranks": 3}, "its ranks is not what the controller has: 2"),
+        (
+            {"configuration": "cd" * 32},
+            "its configuration is not what the controller has: compare INIT_START",
+        ),
         ({"node_rank": 0}, "worker 2 is of node 1"),
         ({"worker": 4}, "worker 4 of 4"),
     ],
@@ -509,7 +514,9 @@ def test_anothers_requests_do_not_spend_a_workers_allowance(engine: Bench) -> No
 def test_who_comes_first_does_not_say_what_the_plan_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any], says: str
 ) -> None:
-    engine = bench(tmp_path, monkeypatch, workers=4, precision="bf16", ranks=2, nodes=2)
+    engine = bench(
+        tmp_path, monkeypatch, workers=4, precision="bf16", ranks=2, nodes=2, configuration=CONFIGURATION
+    )
     right = {"ranks": 2, "node_rank": 1}
     status, reason = engine.refused(register(**{"worker": 2, **right, **changed}))
     assert (status, reason) == (422, reason) and says in reason

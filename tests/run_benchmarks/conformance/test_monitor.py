@@ -135,6 +135,11 @@ def test_a_monitor_that_nothing_opens(acme: Path) -> None:
     assert check.outcome is CheckOutcome.FAILED and "no open_devices()" in check.detail and check.remedy
 
 
+def test_a_monitor_that_python_cannot_parse_for_its_depth_ends_no_check(acme: Path) -> None:
+    (acme / "acme_monitor.py").write_text(f"x = {'-' * 20_000}1\n")
+    assert CheckOutcome.FAILED in {check.outcome for check in checks(acme).values()}
+
+
 def test_a_recording_that_nothing_is_said_of(acme: Path) -> None:
     record(acme, "list", LIST)
     (acme / "recordings" / "other.txt").write_text(LIST)

@@ -47,6 +47,10 @@ while "sender" not in frame.f_locals:
 os.write(frame.f_locals["sender"].fileno(), bytes(2))
 time.sleep(5)
 """
+# And may end with it, as if it had answered.
+AN_ANSWER = HALF_AN_ANSWER.replace("bytes(2)", "len({0}).to_bytes(8, 'big') + {0}").replace(
+    "time.sleep(5)", "os._exit(0)"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -117,6 +121,7 @@ def test_the_exit_code_tells_of_it(tmp_path: Path, verb: str) -> None:
         ("A = 10**400", "A holds a number of more than 1000 bits"),
         ("A = ['\\ud800']", "A holds half a character (a surrogate)"),
         ("A = 'x' * 2**26", "sets more than 67108864 bytes"),
+        (AN_ANSWER.format("b'(\\2\\0\\0\\0T(\\1\\0\\0\\0N'"), "wrote to a descriptor that is not its own"),
     ],
 )
 def test_what_code_may_do_is_a_problem(tmp_path: Path, text: str, message: str) -> None:

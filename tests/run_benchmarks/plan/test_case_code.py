@@ -87,9 +87,10 @@ def test_the_roles_of_a_searchs_processes(tree: Tree) -> None:
     _, message, remedy = _only_problem(tree)
     assert "is not below the deadline" in message and "CASE_DEADLINE_HOURS" in remedy
     tree.write("acme/toy-pytorch/config/config_X1x1x2.py", "")
-    tree.write(f"{HOME}/case.py", WORKS.format('("boss",)'))
-    _, message, remedy = _only_problem(tree)
-    assert "is not what a case with work may say" in message and "('controller', 'worker')" in remedy
+    for roles in ('("boss",)', "{[1]: 2}", f"{10**400} + 1j", "open"):
+        tree.write(f"{HOME}/case.py", WORKS.format(roles))
+        _, message, remedy = _only_problem(tree)
+        assert "is not what a case with work may say" in message and "('controller', 'worker')" in remedy
 
 
 def test_workers_that_do_not_come_out_even_with_a_hosts_processes(tree: Tree) -> None:

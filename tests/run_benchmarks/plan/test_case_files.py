@@ -60,6 +60,19 @@ def test_a_pipe_in_place_of_a_sourced_file_is_refused(tree: Tree) -> None:
     assert "is no plain file" in problem.message
 
 
+@pytest.mark.parametrize("size", [2**20 + 1, 2**43])
+def test_a_sourced_file_that_is_no_script_but_data_is_refused_and_not_read_whole(
+    size: int, tree: Tree
+) -> None:
+    """More than a machine's memory fills it, before anything is said of the size of the tree."""
+    path = "acme/toy-pytorch/config/environment_variables.sh"
+    with (tree.training / path).open("wb") as script:
+        script.truncate(size)
+    problems = {problem.message: problem for problem in tree.problems()[1]}
+    problem = problems["has more than 1048576 characters"]
+    assert path in str(problem.value) and "data" in problem.remedy
+
+
 @pytest.mark.parametrize("installer", ["pytorch_2.1_install.sh", "pytorch_install.sh"])
 def test_versioned_framework(tree: Tree, installer: str) -> None:
     """The version chooses the image; the case and the vendor's config are those of the framework."""

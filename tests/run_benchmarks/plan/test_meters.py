@@ -12,6 +12,7 @@ from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.load import load_settings
 from run_benchmarks.plan.meters import Meter
 from run_benchmarks.plan.problems import ConfigError
+from tests.run_benchmarks.plan.test_bad_input import edit
 from tests.run_benchmarks.plan.tree import CLUSTER_CONF, Tree
 
 VARIABLE, PASSWORD = "BMC_PASSWORD_OF_TESTS", "Qk3-a-BMC-secret"
@@ -107,6 +108,22 @@ def test_a_password_in_the_file_is_refused_and_not_shown(tree: Tree) -> None:
     _, (problem,) = tree.problems()
     assert "does not stand in this file" in problem.message and "pass_env" in problem.remedy
     assert "hunter2" not in str(problem)
+
+
+@pytest.mark.parametrize("key", ["pass", "pwd", "pass_env", "pass_file"])
+@pytest.mark.parametrize("password", ["hunter2-hunter2", "hunter2"])
+def test_a_password_in_the_place_of_another_field_is_not_shown(key: str, password: str, tree: Tree) -> None:
+    configure(tree, f'{{"node1": {{{ENTRY}, "{key}": "{password}"}}}}')
+    _, (problem,) = tree.problems()
+    assert key in f"{problem.name} {problem.message} {problem.remedy}"
+    assert "hunter2" not in str(problem)
+
+
+def test_a_password_behind_the_user_of_ssh_is_not_shown(tree: Tree) -> None:
+    for user, is_shown in (("root:hunter2", False), ("root/hunter2", True)):
+        edit(tree, "cluster_conf.py", "", f"SSH_USER = {user!r}\n")
+        _, (problem,) = tree.problems()
+        assert (problem.name, "hunter2" in str(problem)) == ("SSH_USER", is_shown)
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604])

@@ -8,7 +8,6 @@ import pytest
 
 from run_benchmarks.plan.as_dict import plan_as_dict
 from run_benchmarks.plan.redact import (
-    is_secret_name,
     redact_argv,
     redact_program,
     redact_text,
@@ -20,6 +19,7 @@ from run_benchmarks.plan.redact import (
 from run_benchmarks.plan.secrets import secrets_of
 from tests.run_benchmarks.plan.test_bad_input import edit
 from tests.run_benchmarks.plan.tree import Tree
+from utils.secret_names import is_secret_name
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,17 @@ from tests.run_benchmarks.plan.tree import Tree
         ("bob:secret@proxy:3128", "***@proxy:3128"),
         ("https_proxy=bob:secret@proxy:3128", "https_proxy=***@proxy:3128"),
         ("https://host/a@b", "https://host/a@b"),
+        ("postgresql://bob:a#b/c?d:e@host:5432/x?y=z@w", "postgresql://***@host:5432/x?y=z@w"),
+        ("redis://:a#b@[::1]:6379", "redis://***@[::1]:6379"),
+        ("s3://u:123456/a@b", "s3://***@b"),
+        ("http://h:x/a,http://bob:secret@b", "http://h:x/a,http://***@b"),
+        ("https://host:8080/a@b", "https://host:8080/a@b"),
+        ("http://[::1]:8080/a@b", "http://[::1]:8080/a@b"),
+        (
+            f"docker://host:5000/python:3.11@sha256:{'0' * 64}",
+            f"docker://host:5000/python:3.11@sha256:{'0' * 64}",
+        ),
+        (f"docker://python:3.11@sha256:{'0' * 64}", f"docker://python:3.11@sha256:{'0' * 64}"),
         ("toy:pytorch:X1:1:2:1", "toy:pytorch:X1:1:2:1"),
         ("alice@node1", "alice@node1"),
         (f"BASE_IMAGE=python:3.11@sha256:{'0' * 64}", f"BASE_IMAGE=python:3.11@sha256:{'0' * 64}"),
@@ -76,6 +87,7 @@ SECRET_NAMES = [
     ),
     *("X_API__KEYS__0", "REDIS__PWD__1", "SIGNING__KEY__PEM", "DOCKER__AUTH__CONFIG", "s3__access__key"),
     *("SERVICE.API.KEY", "service.api.key", "MY.KEY", "CLOUD.SK"),
+    *("ENCRYPTION_KEY_V2", "LICENSE_KEYV2", "CLUSTER_SECRETS", "NEXUS_BASICAUTH", "NEXUS_BASIC_AUTH"),
 ]
 OPEN_NAMES = [
     *(
@@ -124,6 +136,7 @@ OPEN_NAMES = [
         "DISK.SKU",
     ),
     *("author", "AUTHORIZATION_SERVER", "authorization_url"),
+    *("pull_secrets", "SECRETS_MOUNT", "CLUSTER_SECRETS_DIR", "KEY_V2", "basicauth_users"),
 ]
 
 
@@ -207,6 +220,16 @@ KEY = "MIIEpAIBAAKCAQEAtZm9vYmFy"
         ("PASS=s3cret", "PASS=***"),
         ("Name=x;AccountKey=s3cret==;Suffix=y", "Name=x;AccountKey=***;Suffix=y"),
         ("PASS=12 FAIL=0", "PASS=12 FAIL=0"),
+        ("Driver=x;Uid=u;Pwd=s3,cret;Port=1", "Driver=x;Uid=u;Pwd=***;Port=1"),
+        ("PWD={s3 ;cret};Uid=u", "PWD={s3 ;cret};Uid=u"),
+        ("Uid=u;PWD={s3 ;cret};Port=1", "Uid=u;PWD=***;Port=1"),
+        ("cd x;PWD=/work; PWD=$OLDPWD", "cd x;PWD=/work; PWD=$OLDPWD"),
+        ("mount -o ro,username=u,pass=s3cret,x //nas/s", "mount -o ro,username=u,pass=***,x //nas/s"),
+        ("--mount volume-opt=o=pass=s3cret,user=u", "--mount volume-opt=o=pass=***,user=u"),
+        ("total=5,pass=3,fail=2 forward,pass=1", "total=5,pass=3,fail=2 forward,pass=1"),
+        ("https://h/x?a=1&key=s3crets3&b=2", "https://h/x?a=1&key=***&b=2"),
+        ("https://h/x?key=s3crets3", "https://h/x?key=***"),
+        ("https://h/x?key=accuracy&key=v2", "https://h/x?key=accuracy&key=v2"),
         ('{"auths": {"h": {"auth": "s3cret"}}}', '{"auths": {"h": {"auth": "***"}}}'),
         ("https://h/x?X-Amz-Signature=s3cret&a=1", "https://h/x?X-Amz-Signature=***&a=1"),
         (
@@ -291,6 +314,8 @@ def test_what_looks_like_a_token_and_is_none_stays(text: str) -> None:
         (["--token", "abc", "--password", "abc", "x"], ["--token", "***", "--password", "***", "x"]),
         (["--max-tokens", "3", "--tokenizer", "bert"], ["--max-tokens", "3", "--tokenizer", "bert"]),
         (["pull", "https://bob:a@host/x"], ["pull", "https://***@host/x"]),
+        (["-e", "DB=pg+x://bob:a 'b\"#c@host/x"], ["-e", "DB=pg+x://***@host/x"]),
+        (["curl http://h:80 a@b", "http://h:80 a@b"], ["curl http://h:80 a@b", "http://h:80 a@b"]),
     ],
 )
 def test_each_argument_of_a_command_is_hidden_to_its_end(argv: list[str], shown: list[str]) -> None:
@@ -302,6 +327,8 @@ def test_of_what_is_hidden_the_secret_itself_is_had() -> None:
         "mysql --password 's3 cret'": ["s3 cret"],
         "Set-Cookie: sid=s3cret; Path=/": ["s3cret", "/"],
         "curl -s --user me:s3cret x": ["s3cret"],
+        "pg://me:s3#cret@h": ["me:s3#cret", "s3#cret"],
+        "Uid=u;PWD={s3 ;cret};Port=1": ["s3 ;cret"],
         f"-----BEGIN PRIVATE KEY-----\\n{KEY}\\n{KEY}2\\n-----END": [KEY, f"{KEY}2"],
     }
     for text, secrets in texts.items():
@@ -330,6 +357,11 @@ def test_a_long_line_is_looked_at_once() -> None:
         "._",
         "_authorization",
         "=a:",
+        "://a:",
+        "://a:b#",
+        "user=",
+        "-o a,",
+        "?key=",
         "a=b:",
         " token",
         " --token",

@@ -178,7 +178,36 @@ def test_records_keep_their_types() -> None:
     assert "sesame" not in repr(secrets)
 
 
+URLS = [f"postgresql://bob:hunter22{sign}swordfish@h/db" for sign in ("#", "/", "?", "?x:", " ", "'", '"')]
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_a_url_is_secret_whatever_its_password_holds(tree: Tree, url: str) -> None:
+    option = shlex.quote(f"DATABASE_URL={url}")
+    edit(
+        tree,
+        "test_conf.py",
+        "",
+        f"ACCE_CONTAINER_OPT = {f'-e {option} -e OPEN=1'!r}\nIMAGE_BUILD_ARGS = {{'REPO_URL': {url!r}}}\n",
+    )
+    plan = tree.load()
+    (case,) = plan.cases
+    kept, variables = plan.secrets.split_options(case.container_options)
+    assert (kept, variables) == (("-e", "OPEN=1"), {"DATABASE_URL": url})
+    assert plan.secrets.split(case.image_build_args) == ({}, {"REPO_URL": url})
+    password = url[len("postgresql://bob:") : -len("@h/db")]
+    assert plan.secrets.hide(f"say {password} here") == "say *** here"
+    assert "swordfish" not in json.dumps(plan_as_dict(plan))
+
+
 # ---- what is refused
+
+
+def test_a_build_argument_that_is_such_a_url_is_refused_where_a_dockerfile_takes_it(tree: Tree) -> None:
+    tree.write(DOCKERFILE, "FROM x\nARG REPO_URL\n")
+    reports = refused(tree, f"IMAGE_BUILD_ARGS = {{'REPO_URL': {URLS[0]!r}}}\n")
+    assert list(reports) == ["IMAGE_BUILD_ARGS['REPO_URL']"]
+    assert "swordfish" not in str(reports)
 
 
 def refused(tree: Tree, conf: str) -> dict[str, str]:
@@ -238,6 +267,7 @@ def test_a_file_a_folder_or_a_host_that_is_named_like_a_secret_is_none(tree: Tre
     "options",
     [
         *("--mount type=volume,volume-opt=o=password=hunter22", "--header='X-Auth-Token: hunter22'"),
+        "--mount 'type=volume,\"volume-opt=o=username=u,pass=hunter22\"'",
         """--annotation='{"api_key":"hunter22"}'""",
     ],
 )
@@ -285,6 +315,11 @@ def test_marks_are_names(tree: Tree, marks: str) -> None:
         "ACCE_CONTAINER_OPT = \"-e X_API_KEY='hunter22 and more\n",  # a syntax error shows its line
         "LICENSE_KEY = 'hunter22 and more' + 1\n",  # and so does what is raised
         "IMAGE_BUILD_ARGS = {'LICENSE_KEY': 'hunter22 and more', 'N': int('x')}\n",
+        "IMAGE_BUILD_ARGS = [('LICENSE_KEY', 'hunter22 and more')]\n",
+        "IMAGE_BUILD_ARGS = [{'LICENSE_KEY': 'hunter22 and more'}]\n",
+        "ACCE_CONTAINER_OPT = [['LICENSE_KEY', 'hunter22 and more']]\n",
+        "LICENSE_KEY = 'hunter22 and more'\nraise ValueError('it is ' + LICENSE_KEY)\n",
+        "SECRETS = ['SITE']\nSITE = 'hunter22 and more'\nassert not SITE, SITE\n",
     ],
 )
 def test_a_wrong_setting_is_reported_without_its_secret(tree: Tree, line: str) -> None:

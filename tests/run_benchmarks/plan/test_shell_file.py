@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from run_benchmarks.plan.secrets import secrets_of
+from run_benchmarks.plan.shell_file import LARGEST
 
 FORMS = [
     "A_TOKEN=va1ue-of-it",
@@ -24,6 +25,7 @@ FORMS = [
     "A_TOKEN+=va1ue-of-it",
     "(A_TOKEN=va1ue-of-it && true); A_TOKEN=va1ue-of-it",
     'A_TOKEN="va1ue-\\\nof-it"',
+    'A_TOKEN="va1ue \\"of\\" \\$5, \\it"',
     "SITE_MARKED='va1ue of it'",
 ]
 
@@ -36,3 +38,14 @@ def test_a_literal_value_is_hidden_as_bash_takes_it(script: str) -> None:
     secrets = secrets_of(["SITE_MARKED"]).with_those_of({}, (), f"echo don't\n{script}\n")
     assert secrets.hide(f"got {ran.stdout} there") == "got *** there"
     assert secrets.hide("echo then true") == "echo then true"
+
+
+@pytest.mark.timeout(200)  # it takes seconds; quadratic, many minutes
+@pytest.mark.parametrize(
+    ("begin", "part"), [("A=", "x"), ("A='", "x"), ('A="', '\\"'), ("", "("), ("A_TOKEN=", "x")]
+)
+def test_a_line_of_any_length_is_looked_at_once(begin: str, part: str) -> None:
+    long = begin + part * ((LARGEST - 100) // len(part))
+    text = f"export A_TOKEN=va1ue-of-it SITE_MARKED='another one' && {long}\n"
+    secrets = secrets_of(["SITE_MARKED"]).with_those_of({}, (), text)
+    assert secrets.hide("got va1ue-of-it, another one") == "got ***, ***"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
@@ -27,6 +28,12 @@ def test_one_that_is_broken_by_ends_of_lines_is_replaced(breaks: list[str], befo
     wrapped = "".join(end + letter for end, letter in zip(["", *breaks], "xyzv", strict=True))
     replaced = Substrings(["xyzv"]).replaced_wrapped(f"{before}-{wrapped}-{after}", "*")
     assert replaced == (f"{before}-*-{after}" if any(breaks) else f"{before}-{wrapped}-{after}")
+
+
+@pytest.mark.timeout(100)  # it takes a second; quadratic, an hour
+def test_one_that_is_long_and_repeats_itself_is_looked_for_as_others_are() -> None:
+    long = "x" * 10**6
+    assert Substrings([long, "xyz"]).replaced(f"a{long}b xyz", "*") == "a*b *"
 
 
 def test_thousands_are_looked_for_as_one_is() -> None:

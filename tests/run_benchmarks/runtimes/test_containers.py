@@ -426,6 +426,19 @@ def test_what_is_no_id_becomes_no_word_of_a_command(tmp_path: Path) -> None:
     assert "no container's ID" in caught.value.remedy and not (tmp_path / "done").exists()
 
 
+def test_a_containers_id_among_other_words_is_one(tmp_path: Path, log_lines: LogLines) -> None:
+    """As of a wrapper, or a shell, that prints something behind each command. The engine is a FAKE."""
+    some_id, gone = "ab" * 32, tmp_path / "gone"
+    listed = f'[ -e {gone} ] || printf "%s\\n" {some_id} --all BYE'
+    script = f'case "$1" in ps) {listed};; rm) echo "$@" >{gone};; esac'
+    bench = Bench(
+        open_runtime(settings(tmp_path, container_engine=_engine(tmp_path, script))), "none", tmp_path
+    )
+    bench.use(lambda transport: bench.runtime.remove_all(transport, "run20261128000000-abcdef"))
+    assert gone.read_text().split()[1:] == ["--force", "--volumes", some_id]
+    assert "prints what is no container's ID, and is passed over: --all BYE" in log_lines.text
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
 def test_a_user_who_may_not_use_the_engine(tmp_path: Path) -> None:
     need_engine()

@@ -50,6 +50,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[HandClock]:
         monkeypatch.setattr(module, "time", clock)
     for name, value in {"LOOK_EVERY_S": 0.01, "SETTLE_S": 0.05, "RECONNECT_EVERY_S": 0.0}.items():
         monkeypatch.setattr(watch, name, value)
+    monkeypatch.setattr(hang, "LONGEST_DELAY_S", 10**4)  # the clock goes on by more than is planned
     yield clock
 
 
@@ -155,6 +156,63 @@ def test_a_first_node_that_answers_again_is_not_lost(clock: HandClock, training:
     )  # it hangs all the same, and now that can be told
     assert outcome.endings == {}
     assert training.looks == 1
+
+
+def test_a_controller_that_stood_still_gives_the_training_that_time(
+    clock: HandClock, training: Training
+) -> None:
+    hangs = training.hangs
+    clock.now += LIMIT - 10
+    assert not hangs.note_pause(10**4, 1.0)
+    clock.now += 10**5
+    assert hangs.note_pause(10**5 + 1, 1.0) and hangs.stood_still_s == 10**5
+    assert hangs.silence_s() is None
+    clock.now += 10 + CATCH_UP_S
+    assert hangs.silence_s() is None  # what it reports now is read first
+    clock.now += 1
+    assert hangs.silence_s() == LIMIT + 1
+
+
+def test_who_stood_still_past_the_deadline_still_hears_what_ended_meanwhile(
+    clock: HandClock, training: Training
+) -> None:
+    hosts = cast(dict[str, Transport], {"h0": PingedHost(clock), "h1": PingedHost(clock)})
+    is_heard = asyncio.Event()
+
+    class Later(FakeRuntime):
+        async def wait(self, transport: Transport, name: str) -> int:
+            await is_heard.wait()
+            return 0
+
+    async def scenario() -> Outcome:
+        units = {0: "u0", 1: "u1"}
+        watcher = Watch(cast(Runtime, Later()), hosts, units, 20.0, lambda: None, hangs=training.hangs)
+        waiting = asyncio.create_task(watcher.run(make_nodes(("h0", "h1")), 10**5))
+        await asyncio.sleep(0)
+        clock.now += 10**7
+        await asyncio.sleep(0.1)  # many looks
+        is_heard.set()
+        return await waiting
+
+    assert asyncio.run(asyncio.wait_for(scenario(), timeout=60)).all_ended_well
+
+
+@pytest.mark.parametrize("is_suspended", [True, False])
+def test_a_training_that_the_scheduler_lets_stand_still_does_not_hang(
+    is_suspended: bool, clock: HandClock, training: Training
+) -> None:
+    hangs = training.hangs
+    hangs.is_suspended = lambda: is_suspended
+    for _ in range(int(2 * LIMIT)):
+        clock.now += 1
+        hangs.note_pause(1.0, 1.0)
+    assert (hangs.silence_s() is None) is is_suspended
+    hangs.is_suspended = lambda: False
+    clock.now += LIMIT + CATCH_UP_S
+    hangs.note_pause(1.0, 1.0)
+    assert hangs.silence_s() is None or not is_suspended
+    clock.now += 1
+    assert hangs.silence_s() is not None  # it does not report when it goes on
 
 
 def test_what_decides_that_a_training_hangs_is_told() -> None:

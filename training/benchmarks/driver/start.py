@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.driver.arguments import LaunchArguments
 from benchmarks.driver.case import CaseValues, Context
-from benchmarks.driver.configuration import Configuration
+from benchmarks.driver.configuration import Configuration, refuse_unequal
 from benchmarks.driver.engine import Engine
 from benchmarks.driver.hooks import load_hooks
 from benchmarks.driver.precision import settled
@@ -29,6 +29,9 @@ def start_engine(
         framework: the module `benchmarks.driver.<framework>.start`.
         case: the class of the case.
         vendor: its plug-in is imported.
+
+    Raises:
+        FlagPerfError: the ranks do not have the same parameters.
     """
     settings = config.settings
     hooks = load_hooks(
@@ -37,6 +40,7 @@ def start_engine(
     framework.prepare(settings, vendor.device_type, threads_per_rank(environment, settings.cpu_threads))
     device = framework.Device(vendor.device_type, environment.local_rank)
     group = framework.ProcessGroup(environment, vendor.backend, device, settings.dist_timeout_seconds)
+    refuse_unequal(group.gather(config.as_dict()), arguments)
     config = settled(config, arguments.framework, group)
     values = CaseValues(config.case, config.settings)
     task = case(Context(arguments.data_dir, config.settings, values, device.place, vendor.ragged_attention))

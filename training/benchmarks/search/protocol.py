@@ -112,12 +112,16 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind")
 
 
 class Register(Message, frozen=True, tag="register"):
-    """The first message of a session; answered with Settled. ranks: the worker's own, a chip each."""
+    """The first message of a session; answered with Settled.
+
+    ranks: the worker's own, a chip each. configuration: names its parameters.
+    """
 
     node_rank: Number
     ranks: Ordinal
     precision: Precision
     data: DataFacts
+    configuration: Hexadecimal
 
 
 class NextTrial(Message, frozen=True, tag="next_trial"):

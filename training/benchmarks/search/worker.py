@@ -1,6 +1,8 @@
 """A worker of a search, as its first rank sees it: trials come, what comes of them is told, a heartbeat goes on.
 
-    with SearchWorker(read_place(), ranks=8, precision="bf16", data=facts, space=space) as worker:
+    with SearchWorker(
+        read_place(), ranks=8, precision="bf16", data=facts, configuration=digest, space=space
+    ) as worker:
         for trial in worker.trials():
             ...
             goes_on = worker.epoch_done(trial, 1, accuracy=0.1, loss=2.3, training_samples=..., validation_samples=...)
@@ -68,7 +70,7 @@ class SearchWorker:
 
     Args:
         place: where the controller is, and who this is.
-        ranks: of this worker, a chip each. precision, data: as in the protocol's Register.
+        ranks: of this worker, a chip each. precision, data, configuration: as in the protocol's Register.
         on_end: called by another thread with an exit code and the reason, where the process must not go on.
         space: what is searched; the proposer is told. proposer: the command of the process that makes proposals.
         give_up_s: the controller is lost when it has not answered for so long.
@@ -84,6 +86,7 @@ class SearchWorker:
         ranks: int,
         precision: Precision,
         data: DataFacts,
+        configuration: str,
         on_end: Callable[[int, str], None] = end_process,
         space: object,
         proposer: Sequence[str] = PROPOSER,
@@ -91,7 +94,12 @@ class SearchWorker:
     ) -> None:
         self._who: dict[str, Any] = {"worker": place.worker, "session": place.session, "start": place.start}
         self._register = Register(
-            **self._who, node_rank=place.node_rank, ranks=ranks, precision=precision, data=data
+            **self._who,
+            node_rank=place.node_rank,
+            ranks=ranks,
+            precision=precision,
+            data=data,
+            configuration=configuration,
         )
         self._on_end, self._proposer, self._space = on_end, proposer, space
         self._clients = [Client(place, give_up_s) for _ in range(3)]

@@ -38,6 +38,9 @@ _INSTRUCTION = re.compile(r"\s*(?P<word>[A-Za-z]+)\s+(?P<rest>.*)", re.DOTALL)
 INSTALLS = "docker_image/*/*_install.sh"
 SOURCED = "*-*/config/environment_variables.sh"
 LIMIT_S = 60.0
+LONGEST_LINE = (
+    2**14
+)  # characters: nobody writes what is installed into a longer one; shlex's time is quadratic
 
 
 def dockerfile_trouble(path: Path) -> Iterator[CheckResult]:
@@ -106,6 +109,8 @@ def _missing(folder: Path, rest: str) -> Iterator[str]:
 
 def unpinned(line: str) -> Iterator[tuple[str, str]]:
     """What `pip install` in a shell's line names without its version, as far as the line tells, and what to do."""
+    if len(line) > LONGEST_LINE:
+        return
     lexer = shlex.shlex(line.rstrip("\\"), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     try:

@@ -20,7 +20,6 @@ from run_benchmarks.plan.config_file import read_leniently
 from run_benchmarks.plan.machine import MACHINE_CONF
 from run_benchmarks.plan.redact import (
     HIDDEN,
-    is_secret_name,
     redact_key,
     redact_program,
     redact_text,
@@ -28,6 +27,7 @@ from run_benchmarks.plan.redact import (
 )
 from run_benchmarks.plan.secrets import Secrets, secrets_of
 from utils.errors import FlagPerfError
+from utils.secret_names import is_secret_name
 
 # In what a host has installed names are packages', `base-passwd` among them.
 PACKAGES = ("packages", "system_packages")

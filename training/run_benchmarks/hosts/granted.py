@@ -23,6 +23,7 @@ class GrantedJob:
     clock has them, ISO 8601 without an offset; waited_s: between the two. state: the last while the round had it; its
     end's where that took the hosts away.
     energy_j: by the scheduler's accounting, of all nodes from the job's start to its end; None where it has none.
+    suspended_s: so long the job stood still while the round had it, suspended or stopped; suspended_before_s: before.
     """
 
     scheduler: _Text
@@ -38,6 +39,8 @@ class GrantedJob:
     started: _Text = ""
     waited_s: float | None = None
     energy_j: float | None = None
+    suspended_s: float = 0.0
+    suspended_before_s: float = 0.0
     pods: Annotated[tuple[_Text, ...], Field(max_length=MOST_NODES)] = ()
 
 
@@ -59,6 +62,11 @@ class AllocationEnd:
 
 class Tenure(Protocol):
     """How long an allocation lasts."""
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether what runs in it stands still, as far as is known now."""
+        ...
 
     async def end(self) -> AllocationEnd:
         """Why the hosts are taken away, as soon as they are, or are about to be."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from run_benchmarks.images.layers import ImagePlan, Layer
 from run_benchmarks.plan.handover import PROXIES
+from run_benchmarks.plan.url_users import user_of_url
 from run_benchmarks.runtimes.engine import Engine
 from run_benchmarks.transports.base import Transport, checked
 from utils.errors import FlagPerfError
@@ -15,7 +16,9 @@ from utils.errors import FlagPerfError
 TIMEOUT_S = 60.0
 SHORT = 6  # characters: what is shorter stands in many texts by chance
 # A proxy with a user or a password, as `ARG https_proxy` leaves it in the history: the engine hands on its own too.
-_PROXY = re.compile(rf"\b({'|'.join(sorted(PROXIES))})\b\W{{1,8}}\w{{1,16}}://[^\s/@\"]{{1,512}}@")
+_PROXY = re.compile(
+    rf"\b({'|'.join(sorted(PROXIES))})\b\W{{1,8}}\w{{1,16}}://(?:[^\s/@\"]{{1,512}}@|{user_of_url()})"
+)
 
 
 class ExposedError(FlagPerfError):

@@ -32,6 +32,7 @@ LIMIT_S = 30.0
 GRACE_S = 3.0
 MOST_BYTES = 2**26
 SIZE_BYTES = 8  # of the number that goes before an answer: how many bytes it has
+MARK_BYTES = 16  # before that number: what the code itself writes to the pipe begins otherwise
 # What nests deeper, or is a greater number, is no setting, and breaks what reads it.
 DEEPEST, MOST_BITS = 50, 1000
 PR_SET_PDEATHSIG = 1  # of prctl(2): the signal that comes when the parent ends
@@ -51,8 +52,8 @@ def apart(work: Callable[[], Any], path: Path) -> Any:
     _refuse_endless(path)
     until = time.monotonic() + LIMIT_S + GRACE_S
     receiver, sender = _FORK.Pipe(duplex=False)
-    printed = Printed(path)
-    process = _FORK.Process(target=_work_and_end, args=(work, path, sender, printed))
+    printed, mark = Printed(path), os.urandom(MARK_BYTES)
+    process = _FORK.Process(target=_work_and_end, args=(work, path, sender, mark, printed))
     # What a signal raises within a fork is swallowed there, and may leave a lock held.
     kept = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
@@ -64,6 +65,8 @@ def apart(work: Callable[[], Any], path: Path) -> Any:
         sender.close()
         printed.writer.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, kept)
+        if _received(receiver, printed, MARK_BYTES, until) != mark:
+            raise _written_to(path)
         size = int.from_bytes(_received(receiver, printed, SIZE_BYTES, until), "big")
         if size > MOST_BYTES:
             raise ValueError(f"an answer of {size} bytes")
@@ -140,7 +143,9 @@ def _encodable(text: str) -> str:
     return text
 
 
-def _work_and_end(work: Callable[[], Any], path: Path, sender: Connection, printed: Printed) -> NoReturn:
+def _work_and_end(
+    work: Callable[[], Any], path: Path, sender: Connection, mark: bytes, printed: Printed
+) -> NoReturn:
     """Send what comes of `work` and end this process, which is the fork of one that has more to do."""
     with suppress(OSError, AttributeError):  # it hears nothing else where the code has blocked all signals
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -151,7 +156,7 @@ def _work_and_end(work: Callable[[], Any], path: Path, sender: Connection, print
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     signal.set_wakeup_fd(-1)  # an event loop's, which goes on in the other process
     printed.take_streams()
-    signal.signal(signal.SIGALRM, lambda _, frame: _send(sender, _not_done(path, frame)))
+    signal.signal(signal.SIGALRM, lambda _, frame: _send(sender, mark, _not_done(path, frame)))
     sys.meta_path.insert(0, _NothingEndless(Path(code_name(path)).parent))
     signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
     try:
@@ -160,15 +165,15 @@ def _work_and_end(work: Callable[[], Any], path: Path, sender: Connection, print
             raise FlagPerfError(f"sets more than {MOST_BYTES} bytes", where=str(path), remedy="set less")
     except BaseException as error:  # the file's code may raise anything
         answer = _failed(error if isinstance(error, FlagPerfError) else _failure(path, error))
-    _send(sender, answer)
+    _send(sender, mark, answer)
 
 
-def _send(sender: Connection, answer: bytes) -> NoReturn:
+def _send(sender: Connection, mark: bytes, answer: bytes) -> NoReturn:
     signal.setitimer(signal.ITIMER_REAL, 0)
     with suppress(Exception):  # the code may have closed or replaced it
         sys.stderr.flush()
     with os.fdopen(sender.fileno(), "wb") as pipe:
-        pipe.write(len(answer).to_bytes(SIZE_BYTES, "big") + answer)
+        pipe.write(mark + len(answer).to_bytes(SIZE_BYTES, "big") + answer)
     os._exit(0)
 
 
@@ -232,6 +237,11 @@ def _place(path: Path, frame: FrameType | None) -> str:
 def _too_slow(where: str) -> FlagPerfError:
     remedy = "see what it waits for there, or which loop does not end; it is executed as Python"
     return FlagPerfError(f"was not done after {LIMIT_S:g} s", where=where, remedy=remedy)
+
+
+def _written_to(path: Path) -> FlagPerfError:
+    message = "wrote to a descriptor that is not its own: the pipe by which FlagPerf reads what it sets"
+    return FlagPerfError(message, where=str(path), remedy="remove os.write to what it has not opened itself")
 
 
 def _ended(path: Path, code: int | None) -> FlagPerfError:

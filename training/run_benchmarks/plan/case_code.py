@@ -150,7 +150,7 @@ def _check_class(
 def _literal(value: ast.expr | None) -> object:
     try:
         return ast.literal_eval(value) if value else None
-    except ValueError:
+    except Exception:  # what is no literal is refused in many ways
         return None
 
 

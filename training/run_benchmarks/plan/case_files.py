@@ -25,6 +25,7 @@ from run_benchmarks.plan.records import (
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.plan.requirement_lines import check_requirements
 from run_benchmarks.plan.search_limits import search_misfits
+from run_benchmarks.plan.shell_file import read_script
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from utils.code_files import code_files
@@ -189,7 +190,7 @@ class CaseResolver:
             message = f"the case brings no {CASE_SCRIPT}, and the shared driver is missing"
             self._report("script", DRIVER_SCRIPT, message, "restore the file: the checkout is incomplete")
         config_dir = f"{self.vendor_dir}/config"
-        self._check_plain(f"{config_dir}/environment_variables.sh")
+        self._check_sourced(f"{config_dir}/environment_variables.sh")
         environment, extension = f"{config_dir}/environment_variables.sh", f"{self.vendor_dir}/csrc"
         requirements = (f"{case_dir}/requirements.txt", f"{config_dir}/requirements.txt")
         names = (f"{self.case.framework}_install.sh", f"{self.case.framework_name}_install.sh")
@@ -263,14 +264,16 @@ class CaseResolver:
         script = files.environment_script
         if not script:
             return {}
-        text = (self.root / script).read_text(encoding="utf-8", errors="replace")
+        text = read_script(self.root, script)
         shown = self.problems.secrets.with_those_of({}, text=text).hide(redact_text(text))
         return {script: sha256(shown.encode()).hexdigest()}
 
-    def _check_plain(self, path: str) -> None:
-        """Note what has a file's name and is none: without a word the ranks would start without it."""
-        if (self.root / path).exists() and not self._exists(path):
-            self._report("file", path, "is no plain file", "put a file in its place, or remove it")
+    def _check_sourced(self, path: str) -> None:
+        """Note what has a script's name and is none: without a word the ranks would start without it."""
+        try:
+            read_script(self.root, path if (self.root / path).exists() else None)
+        except FlagPerfError as error:
+            self._report("file", path, error.message, error.remedy)
 
     def _exists(self, path: str) -> bool:
         return (self.root / path).is_file()

@@ -12,6 +12,7 @@ from typing import Any
 
 from run_benchmarks.plan.apart import apart, exact
 from run_benchmarks.plan.problems import Problems
+from run_benchmarks.plan.secrets import NO_SECRETS, Secrets, marks_in, secrets_of
 from run_benchmarks.plan.static_values import assignments, static_values
 from utils.config_files import constants_of, load_config
 from utils.errors import FlagPerfError
@@ -149,6 +150,7 @@ def _executed(
         functions = [name for name, value in own.items() if isinstance(value, FunctionType)]
     except FlagPerfError as error:
         if not isinstance(error.__cause__, forgiven):
+            error.message = _written_secrets(path).hide(error.message)
             raise
         try:
             values = static_values(path)
@@ -158,6 +160,15 @@ def _executed(
         (name, () if value is UNKNOWN else (_sendable(path, name, value),)) for name, value in values.items()
     ]
     return sent, functions
+
+
+def _written_secrets(path: Path) -> Secrets:
+    """Those of a file that could not be executed: what it raised may say them."""
+    try:
+        values = static_values(path)
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return NO_SECRETS
+    return secrets_of(marks_in(values), values)
 
 
 def _sendable(path: Path, name: str, value: Any) -> Any:

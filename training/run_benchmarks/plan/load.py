@@ -30,7 +30,7 @@ from run_benchmarks.plan.records import (
     VendorChoice,
     VendorSettings,
 )
-from run_benchmarks.plan.secrets import Secrets, secrets_of
+from run_benchmarks.plan.secrets import Secrets, marks_in, secrets_of
 from run_benchmarks.plan.settings import (
     NO_VENDOR,
     read_run_settings,
@@ -39,6 +39,7 @@ from run_benchmarks.plan.settings import (
     require_devices,
     vendor_sections,
 )
+from run_benchmarks.plan.shell_file import read_script
 from run_benchmarks.plan.tool_options import check_tool
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import find_vendors, read_vendor, report_no_vendor
@@ -154,18 +155,14 @@ class _Planner:
 
     def _secrets_of_files(self) -> Secrets:
         files = [file for file in (self.cluster_conf, self.test_conf, self.machine.file) if file is not None]
-        marked = self.test_conf.values.get("SECRETS") if self.test_conf else None
-        names = (
-            [name for name in marked if isinstance(name, str)] if isinstance(marked, (list, tuple)) else []
-        )
+        names = marks_in(self.test_conf.values) if self.test_conf else []
         return secrets_of(names, *(file.values for file in files))
 
     def _secrets_of_cases(self, run: RunSettings, cases: Sequence[CasePlan]) -> Secrets:
         """Those of the files, and what pip, the vendors and the cases bring besides."""
         secrets = self.secrets.with_those_of(run.pip.options)
         for case in cases:
-            script = case.files.environment_script
-            text = (self.training_dir / script).read_text(errors="replace") if script else ""
+            text = read_script(self.training_dir, case.files.environment_script)
             secrets = secrets.with_those_of(case.parameters, case.container_options, text)
         return secrets
 

@@ -84,10 +84,11 @@ class Meter:
             if given := os.environ.pop(self.pass_env, ""):
                 _FROM_ENVIRONMENT[self.pass_env] = given
             if self.pass_env not in _FROM_ENVIRONMENT:
-                remedy = f"export {self.pass_env} in the shell that starts run.py, or give pass_file"
-                raise FlagPerfError(f"the environment has no {self.pass_env}", remedy=remedy)
+                remedy = "export it in the shell that starts run.py, or give pass_file"
+                name = self.pass_env if self.pass_env.isupper() else "variable of the name that pass_env says"
+                raise FlagPerfError(f"the environment has no {name}", remedy=remedy)
             return _FROM_ENVIRONMENT[self.pass_env]
-        return _password_in(_path("pass_file", self.pass_file)) if self.pass_file else ""
+        return _password_in(_path("pass_file", self.pass_file), self.pass_file) if self.pass_file else ""
 
 
 _FROM_ENVIRONMENT: dict[str, str] = {}
@@ -228,7 +229,12 @@ def _path(key: str, written: str) -> Path:
     try:
         return user_path(written)
     except FlagPerfError as error:
-        raise FlagPerfError(f"{written!r} {error.message}", where=key, remedy=error.remedy) from error
+        raise FlagPerfError(f"{_shown(written)!r} {error.message}", where=key, remedy=error.remedy) from error
+
+
+def _shown(written: str) -> str:
+    """A path as a message shows it: what does not look like one may be the password that was to be in it."""
+    return written if written.startswith(("/", "~", ".")) else "***"
 
 
 def _shared(meters: Mapping[str, Meter]) -> dict[str, Meter]:
@@ -246,7 +252,7 @@ def _identity(meter: Meter) -> tuple[object, ...]:
     return meter.kind, meter.host, meter.port, meter.chassis, meter.sensors
 
 
-def _password_in(path: Path) -> str:
+def _password_in(path: Path, written: str) -> str:
     """The first line of a file that is ours alone."""
     try:
         # a pipe is refused below, and not waited for
@@ -254,7 +260,8 @@ def _password_in(path: Path) -> str:
             state = os.fstat(file.fileno())
             content = file.read(LARGEST_FILE) if stat.S_ISREG(state.st_mode) else b""
     except OSError as error:
-        raise FlagPerfError(f"{path} cannot be read: {error.strerror}", remedy="correct pass_file") from error
+        message = f"{_shown(written)} cannot be read: {error.strerror}"
+        raise FlagPerfError(message, remedy="correct pass_file") from error
     if not stat.S_ISREG(state.st_mode) or state.st_uid not in (os.getuid(), 0):
         raise FlagPerfError(f"{path} is no file of yours", remedy=OWN_ALONE)
     if state.st_mode & 0o077:

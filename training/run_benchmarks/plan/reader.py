@@ -38,6 +38,8 @@ def type_name(value: Any) -> str:
     return _TYPE_NAMES.get(type(value), f"a {type(value).__name__}")
 
 
+# Fields of a password, or of where it is to be found, instead of which it may have been written.
+_OF_PASSWORDS = frozenset({"pass", "pwd", "pw", "pass_env", "pass_file"})
 NOWHERE: Mapping[str, Iterable[type[Any]]] = {}
 
 
@@ -113,9 +115,15 @@ class Reader:
         entry = (entry,) if isinstance(entry, str) else entry
         if value is None and len(entry) == 1:
             value = self.file.values.get(str(entry[0]))
-        if value is not None and any(self.problems.secrets.are_named(str(part)) for part in entry):
+        if value is not None and self._may_be_secret(entry, value):
             value = HIDDEN
         self.problems.add(self.file.where(*entry), subject(entry), value, message, remedy)
+
+    def _may_be_secret(self, entry: Entry, value: Any) -> bool:
+        """Whether what is wrong may be a secret, which then stands where there is to be another thing."""
+        if entry == ("SSH_USER",):
+            return ":" in str(value)  # and a password
+        return entry[-1] in _OF_PASSWORDS or any(self.problems.secrets.are_named(str(part)) for part in entry)
 
     def report_rest(
         self, is_other: Callable[[str, Any], bool], elsewhere: Mapping[str, Iterable[type[Any]]] = NOWHERE

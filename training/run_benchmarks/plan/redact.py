@@ -9,16 +9,18 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from run_benchmarks.plan.secret_names import NAME, NAME_IN_TEXT
 from run_benchmarks.plan.token_forms import SIGNS_OF_TOKENS, TOKENS
+from run_benchmarks.plan.url_users import (
+    USER_OF_URL,
+    USER_OF_WHOLE_URL,
+    user_of_url,
+    users_in,
+    users_in_argument,
+)
+from utils.secret_names import NAME, NAME_IN_TEXT
 
 HIDDEN = "***"
 # No pattern here reads a part of a text more than a bounded number of times: a host's output is searched with them.
-# The user and password of a URL, or of a proxy written without a scheme; an image's digest is neither. (There may be
-# a `=` before each of many users, all of which a password without a bound would look for its end.)
-_USER_OF_URL = re.compile(
-    r"(?<=://)[^/\s'\"?#]+@|(?<![^\s'\"@=])[^\s/'\"@:=]+:[^\s/'\"@]{1,512}@(?!sha256:[0-9a-f]{64})"
-)
 # Whatever a pattern here finds has one of these in it: most lines of a log have none, and need not be searched.
 _SIGNS = (
     "@",
@@ -45,8 +47,6 @@ _SIGNS = (
     "-u",
 )
 
-# A field, or a variable, may have one of these names by itself; in small letters most of the last are counts and keys.
-_SECRET_NAME = re.compile(rf"{NAME}|(?i:auth(?:orization)?|cred|(?:set-)?cookie)|PASS|TOKENS|KEY")
 _SECRET_OPTION = re.compile(rf"--?{NAME}")
 _BEARER = r"(?i:(?<![^\W_])authorization['\"]?\s*[=:]\s*['\"]?(?:[a-z]+ +)?|\bbearer +(?=\S{8}))"
 # As options, shell variables and Python's dicts write it: NAME=value, 'NAME': 'value'.
@@ -131,14 +131,28 @@ _PRINTED = {
             _WHOLE,
         ),
         (r"\bAccountKey=", r"[^\s;'\"]+", _WHOLE),  # a part of a connection string
+        # ODBC's, too; a shell's PWD=/path is none
+        (
+            r"(?i:;[ \t]*pwd=|(?<![\w.-])pwd=(?=[^\s;'\"]{1,256};))(?![/$])",
+            r"\{[^{}]{1,512}\}|[^\s;'\"]+",
+            re.compile(r"(?s)\A\{?(.+?)\}?\Z"),
+        ),
+        # options of a mount by CIFS
+        (
+            r"(?<!\w)(?:user(?:name)?=|o=|-o[ \t]*)(?:[^\s,'\"]{0,256},){0,20}?pass=",
+            r"[^\s,'\"]+",
+            _WHOLE,
+        ),
         (r"(?<![\w.-])PASS=(?!\d+(?![\w.]))", _VALUE, _WHOLE),  # PASS=12 FAIL=0 is a count
         (r"['\"](?i:auth)['\"]\s*:\s*['\"]", r"[^'\"]+", _WHOLE),
         (r"(?i:[?&](?:x-(?:amz|goog)-(?:signature|credential)|sig(?:nature)?)=)", r"[^&\s'\"#<>]+", _WHOLE),
+        # of a URL; what is sorted by, a word, is none
+        (r"[?&]key=", r"(?=[^&\s'\"#<>]{0,100}[0-9])[^&\s'\"#<>]{8,}", _WHOLE),
     )
 } | {_KEY: re.compile(rf"(?:\\[rn])?({_OF_KEY})")}
 # Of a program's names most are variables: a secret is a text with letters and digits that is given to one.
 _IN_PROGRAM = (
-    (re.compile(r"(?<=://)[^/\s'\"?#{}]+@"), f"{HIDDEN}@"),
+    (re.compile(user_of_url("{}")), f"{HIDDEN}@"),
     *((pattern, rf"\1{HIDDEN}") for pattern in (_KEY, *TOKENS)),
     (
         re.compile(
@@ -152,11 +166,6 @@ _IN_PROGRAM = (
 _IN_ARGUMENT = re.compile(rf"({_ASSIGNED.format(NAME + _CLOSED)}|{_BEARER})(.+)", re.DOTALL)
 
 
-def is_secret_name(name: str) -> bool:
-    """Whether what has this name is a secret: LICENSE_KEY, db-pass, PGPASSWORD."""
-    return bool(_SECRET_NAME.fullmatch(name))
-
-
 def holds_hidden(value: object) -> bool:
     """Whether something was hidden in data, to any depth."""
     return HIDDEN in repr(value)
@@ -164,7 +173,7 @@ def holds_hidden(value: object) -> bool:
 
 def redact_url(url: str) -> str:
     """`url` without the user and password that may stand in it: `https://***@host/simple`."""
-    return _USER_OF_URL.sub(f"{HIDDEN}@", url)
+    return USER_OF_URL.sub(f"{HIDDEN}@", url)
 
 
 def redact_text(text: str, marked: frozenset[str] = frozenset()) -> str:
@@ -202,7 +211,7 @@ def redact_argv(argv: Sequence[str]) -> list[str]:
     return [
         HIDDEN
         if _follows_option(before, argument)
-        else _redact_printed(_IN_ARGUMENT.sub(rf"\1{HIDDEN}", redact_url(argument)))
+        else _redact_printed(_IN_ARGUMENT.sub(rf"\1{HIDDEN}", _redact_users(argument)))
         for before, argument in zip(("", *argv), argv, strict=False)
     ]
 
@@ -210,7 +219,7 @@ def redact_argv(argv: Sequence[str]) -> list[str]:
 def secrets_in_argv(argv: Sequence[str]) -> Iterator[str]:
     """What `redact_argv` hides of a command; of a URL's user the password by itself too."""
     for before, argument in zip(("", *argv), argv, strict=False):
-        yield from _users_in(argument)
+        yield from users_in_argument(argument)
         if _follows_option(before, argument):
             yield argument
         for match in _IN_ARGUMENT.finditer(argument):
@@ -224,7 +233,7 @@ def secrets_in_argv(argv: Sequence[str]) -> Iterator[str]:
 def secrets_in_text(text: str, marked: frozenset[str] = frozenset()) -> Iterator[str]:
     """What `redact_text` hides of a text; of a URL's user the password by itself too."""
     if _has_sign(text):
-        yield from _users_in(text)
+        yield from users_in(text)
         yield from _assigned(_IN_TEXT, text)
     if any(name in text for name in marked):
         yield from _assigned(_assignments_to(marked), text)
@@ -261,9 +270,8 @@ def _has_sign(text: str, signs: Sequence[str] = _SIGNS) -> bool:
     return any(sign in folded for sign in signs)
 
 
-def _users_in(text: str) -> Iterator[str]:
-    for user in _USER_OF_URL.findall(text):
-        yield from (user[:-1], user[:-1].partition(":")[2])
+def _redact_users(argument: str) -> str:
+    return redact_url(USER_OF_WHOLE_URL.sub(rf"\1{HIDDEN}@", argument))
 
 
 def _follows_option(before: str, argument: str) -> bool:

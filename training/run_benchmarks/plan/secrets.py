@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from run_benchmarks.plan.redact import (
     HIDDEN,
-    is_secret_name,
     redact_argv,
     redact_text,
     secrets_in_argv,
@@ -23,8 +22,10 @@ from run_benchmarks.plan.redact import (
 from run_benchmarks.plan.shell_file import secrets_in_shell
 from run_benchmarks.plan.spellings import spellings_of
 from run_benchmarks.plan.substrings import Substrings, without_wraps
+from run_benchmarks.plan.url_users import users_in_argument
 from utils.figures import DEFINITIONS
 from utils.records import Stage
+from utils.secret_names import is_secret_name
 
 T = TypeVar("T")
 # Of these settings a value may be a secret; all others (hosts, cases, paths) are open, and so is what they hold.
@@ -172,6 +173,7 @@ class Secrets:
             elif self.are_named(str(name)):
                 yield from _texts(value)
             else:
+                yield from self._values_in_lists(value)
                 texts = list(_texts(value))
                 yield from self._values_of_variables(
                     texts
@@ -180,7 +182,19 @@ class Secrets:
                     words = _words(text)
                     yield from self._values_of_options(words)
                     yield from self._values_marked([text, *words])
+                    yield from users_in_argument(text)
                     yield from secrets_in_text(text)
+
+    def _values_in_lists(self, value: Any) -> Iterator[str]:
+        """Of dicts in lists, and of pairs, which are to be one: `[("API_TOKEN", "...")]`."""
+        if isinstance(value, Mapping):
+            yield from self._values_in(value)
+        elif isinstance(value, (list, tuple)):
+            name, *others = value or [""]
+            if len(others) == 1 and isinstance(name, str) and name.isupper() and self.are_named(name):
+                yield from (text for text in _texts(others) if not self.are_named(text))
+            for each in value:
+                yield from self._values_in_lists(each)
 
     def _values_of_options(self, argv: Sequence[str]) -> Iterator[str]:
         yield from secrets_in_argv(argv)
@@ -218,6 +232,12 @@ SecretsHere = Callable[[], Secrets]
 def by_name_alone() -> Secrets:
     """What can be hidden where no settings are at hand."""
     return Secrets(by_name=True)
+
+
+def marks_in(values: Mapping[str, Any]) -> list[str]:
+    """What SECRETS of a file's values marks, as far as it is right."""
+    marked = values.get("SECRETS")
+    return [name for name in marked if isinstance(name, str)] if isinstance(marked, (list, tuple)) else []
 
 
 def secrets_of(marked: Iterable[str], *settings: Mapping[str, Any]) -> Secrets:

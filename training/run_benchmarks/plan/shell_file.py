@@ -6,15 +6,50 @@ What a script computes, or reads from elsewhere, stands nowhere in it.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from run_benchmarks.plan.redact import secrets_in_text
+from utils.errors import FlagPerfError
 
+LARGEST = 2**20  # characters of a script: more is data that lies in its place
 _ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
 # ${NAME:-value} and ${NAME:=value}, with or without the colon.
 _DEFAULT = re.compile(r"\$\{(\w+):?[-=]([^{}]*)\}")
 _ANSI_QUOTED = re.compile(r"\$(?=['\"])")
+# What a line is made of for a shell: each piece begins where the last one ended, and is looked at once.
+_PIECE = re.compile(
+    r"""(?P<between>[ \t\r\n;&|()<>]+)|'(?P<literal>[^']*)'|"(?P<quoted>[^"\\]*(?:\\.[^"\\]*)*)\"|"""
+    r"""\\(?P<escaped>.?)|(?P<bare>[^ \t\r\n;&|()<>'"\\]+)""",
+    re.DOTALL,
+)
+_ESCAPED = re.compile(r'\\(["\\$`])')  # in double quotes
+
+
+def read_script(root: Path, path: str | None) -> str:
+    """The text of a script below `root` that is sourced; nothing where there is none.
+
+    Raises:
+        FlagPerfError: it is no plain file, cannot be read, or is larger than a script is.
+    """
+    if path is None:
+        return ""
+    file = root / path
+    if not file.is_file():  # a pipe would be waited for
+        raise FlagPerfError(
+            "is no plain file", where=str(file), remedy="put a file in its place, or remove it"
+        )
+    try:
+        with file.open(encoding="utf-8", errors="replace") as script:
+            text = script.read(LARGEST + 1)
+    except OSError as error:
+        raise FlagPerfError(
+            f"cannot be read: {error.strerror}", where=str(file), remedy="see who owns it, and its mode"
+        ) from error
+    if len(text) > LARGEST:
+        remedy = "keep data out of it: a shell reads all of it before each rank starts"
+        raise FlagPerfError(f"has more than {LARGEST} characters", where=str(file), remedy=remedy)
+    return text
 
 
 def secrets_in_shell(text: str, is_secret: Callable[[str], bool]) -> Iterator[str]:
@@ -25,7 +60,8 @@ def secrets_in_shell(text: str, is_secret: Callable[[str], bool]) -> Iterator[st
     """
     yield from secrets_in_text(text)
     lines = text.replace("\\\n", "").splitlines()
-    for line in [*lines, *(_ANSI_QUOTED.sub("", line) for line in lines)]:
+    ansi = (_ANSI_QUOTED.sub("", line) for line in lines if _ANSI_QUOTED.search(line))
+    for line in (*lines, *ansi):
         for word in _words(line):
             yield from _secrets_in_word(word, is_secret)
 
@@ -42,10 +78,16 @@ def _secrets_in_word(word: str, is_secret: Callable[[str], bool]) -> Iterator[st
 
 def _words(line: str) -> Iterator[str]:
     """The words of a line as a shell parts and unquotes them; up to a quote that is not closed in it."""
-    words = shlex.shlex(line, posix=True, punctuation_chars=";&|()<>")
-    words.whitespace_split = True
-    words.commenters = ""  # a `#` in a word begins none
-    try:
-        yield from words
-    except ValueError:  # a text of several lines, or an apostrophe in a comment
-        return
+    word: list[str] = []
+    place = 0
+    while piece := _PIECE.match(line, place):
+        place = piece.end()
+        if piece["between"] is None:
+            word.append(
+                _ESCAPED.sub(r"\1", piece["quoted"]) if piece["quoted"] else piece[piece.lastindex or 0]
+            )
+        elif word:
+            yield "".join(word)
+            word = []
+    if word and place == len(line):  # else a text of several lines, or an apostrophe in a comment
+        yield "".join(word)

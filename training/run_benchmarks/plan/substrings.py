@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 # One end of a line: an empty line is no wrapping.
 _WRAP = re.compile(rb"(?<!\n)\r?\n[ \t]*(?![ \t\r\n])")
 
+# Bytes: of longer texts that repeat themselves a DFA, which is faster to search with, takes a quadratic time to build.
+LONG = 1000
+
 
 class Substrings:
     """Replaces each of some texts wherever it stands: the leftmost first, of several there the longest."""
@@ -52,9 +55,11 @@ class Substrings:
 
     @cached_property
     def _search(self) -> BytesAhoCorasick:
-        from ahocorasick_rs import BytesAhoCorasick, MatchKind
+        from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
-        return BytesAhoCorasick(self._texts, matchkind=MatchKind.LeftmostLongest)
+        is_long = any(len(text) > LONG for text in self._texts)
+        kind = Implementation.ContiguousNFA if is_long else None
+        return BytesAhoCorasick(self._texts, matchkind=MatchKind.LeftmostLongest, implementation=kind)
 
 
 def without_wraps(text: str) -> str:

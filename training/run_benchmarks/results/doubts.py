@@ -9,25 +9,41 @@ from run_benchmarks.plan.host_ranges import alike
 from run_benchmarks.results.round_result import Observation
 from run_benchmarks.stages.checks import named
 from utils.figures import DEFINITIONS, Figure
+from utils.numbers import shown
 from utils.records import Failure, FailureClass
 
 NOTHING: Mapping[str, str] = {}
-# What other work on a host does not change: what was learnt, and how much was counted.
+# What other work on a host, or a standstill, does not change: what was learnt, and how much was counted.
 _UNTOUCHED = ("final_loss", "samples", "steps", "mem_total")
+_STANDS_STILL = (
+    "its processes stood still, and what is none of the job's, as a container of Docker's, went on"
+)
 
 
 def doubtful(
     figures: Mapping[str, Figure], seen: Observation, times: Mapping[str, str] = NOTHING
 ) -> dict[str, Figure]:
-    """The figures, of which those are marked that others who used the hosts may have changed, and those of `times`.
+    """The figures, marked where others on the hosts, or a standstill, may have changed them; and those of `times`.
 
     Args:
         times: see `doubted_times`.
     """
     shared = alike({host: f"shared with {named(runs)}" for host, runs in seen.neighbours.items()})
-    caveat = "; ".join(f"{hosts}: {how}" for hosts, how in shared)
+    caveat = "; ".join(filter(None, (*(f"{hosts}: {how}" for hosts, how in shared), suspension_of(seen))))
     of_clock = {name: _with(times.get(name, ""), each) for name, each in figures.items()}
     return {name: _with(caveat if _may_change(name) else "", each) for name, each in of_clock.items()}
+
+
+def suspension_of(seen: Observation) -> str:
+    """That the scheduler let the round stand still, and for how long; empty where it did not."""
+    job = seen.allocation
+    return f"job {job.job} was suspended for {shown(job.suspended_s)} s" if job and job.suspended_s else ""
+
+
+def suspension_notes(seen: Observation) -> list[str]:
+    """What a reader of such a round's figures must know."""
+    what = suspension_of(seen)
+    return [f"{what} while the round had it, figures are doubtful: {_STANDS_STILL}"] if what else []
 
 
 def told_apart(failure: Failure, seen: Observation) -> Failure:

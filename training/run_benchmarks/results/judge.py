@@ -20,7 +20,7 @@ from run_benchmarks.results.clocks import clock_notes
 from run_benchmarks.results.consistency import doubts
 from run_benchmarks.results.cut_off import cut_off_figures
 from run_benchmarks.results.disturbances import refused
-from run_benchmarks.results.doubts import doubtful, told_apart
+from run_benchmarks.results.doubts import doubtful, suspension_notes, suspension_of, told_apart
 from run_benchmarks.results.evidence import NodeLogs, below_run
 from run_benchmarks.results.faults import LONGEST_PROBLEM, fault_of, notes_on_logs
 from run_benchmarks.results.followed import with_log
@@ -162,7 +162,7 @@ def judge_logs(
         own_script=own_script,
         vendors_case=case.vendors_folder,
         parameters=case.parameters_of(seen.round),
-        doubt="; ".join(filter(None, (unproved, WRITABLE if case.writable else ""))),
+        doubt="; ".join(filter(None, (unproved, suspension_of(seen), WRITABLE if case.writable else ""))),
     )
     rules = replace(rules, environment=case.environment)
     if "MFU" in figures and rules.has_another_model:
@@ -179,6 +179,7 @@ def judge_logs(
     nodes = sampled.telemetry.nodes if sampled.telemetry else ()
     of_logs = (
         *filter(None, [rules.stand_in, unproved]),
+        *suspension_notes(seen),
         *doubted,
         *met_untrained(logs.events, facts),
         *evaluation_notes(case, logs.events),

@@ -24,9 +24,10 @@ from run_benchmarks.stages.work_folder import STILL_OWN, in_work_folder
 from run_benchmarks.transports.base import CommandError, Completed, Transport
 from utils.errors import FlagPerfError
 from utils.records import FailureClass
+from utils.text_files import shortened
 
 SCRATCH = "/tmp/flagperf-scratch"  # noqa: S108 - the container's own, which nobody else writes to
-LONGEST_LABEL = 200
+LONGEST_LABEL = LONGEST_SHOWN = 200
 REMOVE_ATTEMPTS = 20
 REMOVE_PAUSE_S = 0.25
 _Values = Annotated[list[str], Field(min_length=len(LABELS), max_length=len(LABELS))]
@@ -153,9 +154,15 @@ class ContainerRuntime(Runtime):
     async def _ids(self, transport: Transport, run_id: str | None) -> tuple[str, ...]:
         """Of the run's containers, or of all of FlagPerf's, whatever state they are in."""
         listed = await self._checked(transport, self._list_argv(run_id))
-        ids = tuple(listed.whole_stdout().split())
-        if not all(map(CONTAINER_ID.fullmatch, ids)):  # they become words of commands
+        words = listed.whole_stdout().split()
+        ids = tuple(filter(CONTAINER_ID.fullmatch, words))  # they become words of commands
+        others = [word for word in words if not CONTAINER_ID.fullmatch(word)]
+        if others and not ids:
             raise CommandError(listed, f"see what this command prints on {transport.host}: no container's ID")
+        if others:  # of a wrapper, say: the containers are not left for it
+            shown = shortened(" ".join(others), LONGEST_SHOWN)
+            text = f"{shlex.join(listed.argv)} prints what is no container's ID, and is passed over: {shown}"
+            log_of_host("WARNING", transport.host, text)
         return ids
 
     def _list_argv(self, run_id: str | None) -> tuple[str, ...]:

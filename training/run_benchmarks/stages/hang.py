@@ -19,6 +19,8 @@ from utils.errors import FlagPerfError
 STACKS_LIMIT_S, COMMAND_LIMIT_S = 20, 30.0
 # So long after contact is back what rank 0 reported meanwhile may take to be read.
 CATCH_UP_S = 10.0
+# A look that comes later than planned by more was held up: the controller did not run, as in a job that is suspended.
+LONGEST_DELAY_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -38,19 +40,49 @@ class HangWatch:
         limit_s: the silence after which it hangs; None where it is not to be taken for hung.
         setting_s: HANG_TIMEOUT, if that decides.
         look: keeps what its ranks are doing; the nodes, by rank, that could not be looked at.
+        is_suspended: whether a scheduler lets the training stand still.
         unseen: these, as of the last look.
+        stood_still_s: so long the controller itself did.
     """
 
     progressed_at: Callable[[], float | None] = lambda: None
     limit_s: Callable[[], float | None] = lambda: None
     look: Callable[[], Awaitable[Mapping[int, Unseen]]] | None = None
     setting_s: float | None = None
+    is_suspended: Callable[[], bool] = lambda: False
     unseen: Mapping[int, Unseen] = field(default_factory=dict)
+    stood_still_s: float = 0.0
     _contact_since: float | None = float("-inf")
+    _was_suspended: bool = False
 
     def note_contact(self, there: bool) -> None:
         """Contact with node 0 is lost or back: what rank 0 reported meanwhile is read only then."""
         self._contact_since = time.monotonic() + CATCH_UP_S if there else None
+
+    def note_pause(self, passed_s: float, planned_s: float) -> bool:
+        """Between two looks so much time has passed, and was to; whether the controller stood still meanwhile.
+
+        What it or the training stood still is none of the training's silence.
+        """
+        held_up_s, is_suspended = passed_s - planned_s, self.is_suspended()
+        stood_still = held_up_s > LONGEST_DELAY_S
+        if stood_still:
+            LOGGER.warning(
+                f"the controller stood still for {held_up_s:.0f} s: that is no silence of the training's"
+            )
+            self.stood_still_s += held_up_s
+            self._leave_out(held_up_s + CATCH_UP_S)
+        elif is_suspended:  # which is noticed some seconds late
+            self._leave_out(passed_s if self._was_suspended else passed_s + CATCH_UP_S)
+        self._was_suspended = is_suspended
+        return stood_still
+
+    def _leave_out(self, seconds: float) -> None:
+        """Count the silence as that much shorter."""
+        if self._contact_since is not None:
+            reported = self.progressed_at()
+            since = self._contact_since if reported is None else max(reported, self._contact_since)
+            self._contact_since = since + seconds
 
     def silence_s(self) -> float | None:
         """For how long the training has been silent, if that is too long."""

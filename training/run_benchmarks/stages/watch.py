@@ -13,7 +13,7 @@ from run_benchmarks.names import Node
 from run_benchmarks.runtimes.base import EngineError, Runtime
 from run_benchmarks.stages.contact import PING_TIMEOUT_S, REACH_TIMEOUT_S, given_up, out_of_reach, silence_of
 from run_benchmarks.stages.fan_out import on_all
-from run_benchmarks.stages.hang import HangWatch, Unseen
+from run_benchmarks.stages.hang import CATCH_UP_S, HangWatch, Unseen
 from run_benchmarks.transports.backoff import NEVER, with_backoff
 from run_benchmarks.transports.base import CommandError, Transport, TransportError
 from run_benchmarks.transports.time_limit import within
@@ -156,13 +156,15 @@ class Watch:
         end = time.monotonic() + deadline_s
         pending = set(tasks.values())
         while pending:
-            left = end - time.monotonic()
-            done, pending = await asyncio.wait(
-                pending, timeout=max(0.0, min(left, LOOK_EVERY_S)), return_when=asyncio.FIRST_COMPLETED
-            )
+            asked = time.monotonic()
+            left = end - asked
+            pause_s = max(0.0, min(left, LOOK_EVERY_S))
+            done, pending = await asyncio.wait(pending, timeout=pause_s, return_when=asyncio.FIRST_COMPLETED)
             if any(_failed(task.result()) for task in done):
                 return False, None
-            if not done and left <= LOOK_EVERY_S:
+            if self.hangs.note_pause(time.monotonic() - asked, pause_s):
+                end = max(end, time.monotonic() + CATCH_UP_S)  # to hear of what ended meanwhile
+            elif not done and left <= LOOK_EVERY_S:
                 return True, None
             hung_s = None if done else await self.hangs.confirmed(lambda: self._answers(nodes[0]))
             if hung_s is not None:

@@ -126,7 +126,7 @@ def defines(file: Path, function: str) -> bool:
     """
     try:
         body = ast.parse(file.read_text(encoding="utf-8")).body
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError, MemoryError, RecursionError):  # the last two: nested too deep
         return True
     names = [getattr(node, "name", "") for node in body]
     imported = [

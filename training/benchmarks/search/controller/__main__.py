@@ -15,12 +15,11 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import msgspec
 
 from benchmarks.driver.arguments import parse_arguments
-from benchmarks.driver.configuration import read_configuration
+from benchmarks.driver.configuration import Configuration, digest_of, read_configuration
 from benchmarks.search.controller.architectures import checked
 from benchmarks.search.controller.conduct import conduct
 from benchmarks.search.controller.first import first_proposals
@@ -51,7 +50,7 @@ def main(argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> in
         space = space_of(config.case, facts)
         size = {name: _number(environment, variable) for name, variable in SIZE.items()}
         peaks = environment.get(PEAKS, "{}")
-        settings = _settings(config.case, config.settings.seed, size, data, peaks)
+        settings = _settings(config, size, data, peaks)
         with _folder(environment) as folder:
             return conduct(
                 settings,
@@ -69,19 +68,19 @@ def main(argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> in
         return 1
 
 
-def _settings(
-    values: Mapping[str, Any], seed: int, size: Mapping[str, int], data: DataFacts, peaks: str
-) -> SearchSettings:
+def _settings(config: Configuration, size: Mapping[str, int], data: DataFacts, peaks: str) -> SearchSettings:
     """FlagPerfError for what no search can be conducted by."""
+    values = config.case
     settings = {
         **size,
         "search_seconds": values["search_seconds"],
         "max_trials": values["max_trials"] or None,
         "epochs": values["epochs_by_round"],
-        "seed": seed,
+        "seed": config.settings.seed,
         "heartbeat_s": values["heartbeat_seconds"],
         "lost_s": values["lost_after_seconds"],
         "data": data,
+        "configuration": digest_of(config.as_dict()),
         "precision": None if values["precision"] == AUTO else values["precision"],
     }
     try:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from benchmarks.search.protocol import Count, DataFacts, Ordinal, Precision, Record, Register
+from benchmarks.search.protocol import Count, DataFacts, Hexadecimal, Ordinal, Precision, Record, Register
 
 AboveZero = Annotated[float, Meta(gt=0, le=1e9)]
 
@@ -18,8 +18,8 @@ class SearchSettings(Record, frozen=True):
     epochs: of a trial at most, by round, the last for every later one. heartbeat_s: between two heartbeats; lost_s:
     without one until a worker is taken for lost. alone_s: without any worker until the search fails. data, precision:
     what its workers have to train on, and in; None: what the first does. ranks: of each worker; nodes: that the
-    workers are spread over, as many on each; None: whatever they say. peaks: precision -> what a chip can do at most,
-    FLOP/s.
+    workers are spread over, as many on each; configuration: the digest of the parameters that all of them have to have;
+    None: whatever they say. peaks: precision -> what a chip can do at most, FLOP/s.
     """
 
     workers: Ordinal
@@ -34,6 +34,7 @@ class SearchSettings(Record, frozen=True):
     precision: Precision | None = None
     ranks: Ordinal | None = None
     nodes: Ordinal | None = None
+    configuration: Hexadecimal | None = None
     peaks: dict[str, Annotated[float, Meta(gt=0)]] = field(default_factory=dict)
 
     def epochs_of(self, round_number: int) -> int:
@@ -47,5 +48,7 @@ class SearchSettings(Record, frozen=True):
         for name in ("data", "precision", "ranks"):
             if getattr(self, name) not in (None, getattr(worker, name)):
                 return f"its {name} is not what the controller has: {getattr(self, name)}"
+        if self.configuration not in (None, worker.configuration):
+            return "its configuration is not what the controller has: compare INIT_START in its log with plan.json"
         node = worker.node_rank if self.nodes is None else worker.worker * self.nodes // self.workers
         return "" if node == worker.node_rank else f"worker {worker.worker} is of node {node}"

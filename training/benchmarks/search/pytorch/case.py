@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.driver.configuration import Configuration
+from benchmarks.driver.configuration import Configuration, digest_of
 from benchmarks.driver.engine import Engine
 from benchmarks.driver.perf_log import PerfLog
 from benchmarks.driver.precision import settled
@@ -32,6 +32,7 @@ class Case:
         self.space = space_of(context.settings, self.facts)
         size, flips = context.settings["image_size"], context.settings["flips"]
         self.data = ImageData(context.data_dir, self.facts, size, flips, context.driver.seed)
+        self.configuration = digest_of(Configuration(context.driver, self.settings, changed=()).as_dict())
         self.training = training_settings(context.settings, context.driver)
 
     def work(self, engine: Engine[Any], perf_log: PerfLog) -> dict[str, Any]:
@@ -50,7 +51,12 @@ class Case:
         facts = DataFacts(self.facts.training_samples, self.facts.validation_samples, self.facts.digest)
         precision: Any = runner.settings.precision  # a word of the protocol, as all of the driver's are
         with SearchWorker(
-            place, ranks=engine.world_size, precision=precision, data=facts, space=self.space
+            place,
+            ranks=engine.world_size,
+            precision=precision,
+            data=facts,
+            configuration=self.configuration,
+            space=self.space,
         ) as worker:
             runner.controller, runner.weights = worker, WeightExchange(place)
             for trial in worker.trials():

@@ -79,6 +79,11 @@ class PodTenure:
         """The job's name."""
         return self._job
 
+    @property
+    def is_suspended(self) -> bool:
+        """Never: where its job is, its pods are gone."""
+        return False
+
     async def end(self) -> AllocationEnd:
         """Why a pod is not there any more: the first that is known of."""
         while True:

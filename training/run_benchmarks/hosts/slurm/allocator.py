@@ -81,7 +81,7 @@ class SlurmHosts:
             raise
         by_name = {host.name: host for host in self._hosts}
         hosts = [by_name[name] for name in case.hosts or by_name]
-        tenure = JobTenure(self._slurm, job, self._settings.save_before)
+        tenure = JobTenure(self._slurm, job, self._settings.save_before, earlier)
         try:
             yield Allocation(tuple(hosts[: case.settings.nnodes]), tenure)
         finally:

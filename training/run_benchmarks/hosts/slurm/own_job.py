@@ -48,7 +48,7 @@ class OwnJob:
         if not self._hosts:
             self._hosts = {host.name: host for host in await hosts_of(self._slurm, job, self._open)}
         hosts = tuple(self._hosts[name] for name in case.hosts)
-        tenure = JobTenure(self._slurm, job, self._settings.save_before)
+        tenure = JobTenure(self._slurm, job, self._settings.save_before, earlier)
         try:
             yield Allocation(hosts, tenure)
         finally:

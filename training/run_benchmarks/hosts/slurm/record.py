@@ -16,16 +16,17 @@ from utils.text_files import shortened
 LONGEST_RECORD, LONGEST_FIELD, LONGEST_QUOTE = 2**14, 2**10, 200
 SHOW_JOB = "scontrol show job --oneliner"
 PENDING, RUNNING, COMPLETING = "PENDING", "RUNNING", "COMPLETING"
+SUSPENDED, STOPPED = "SUSPENDED", "STOPPED"
 LIVE = frozenset(
     {
         PENDING,
         RUNNING,
         COMPLETING,
         "CONFIGURING",
-        "SUSPENDED",
+        SUSPENDED,
         "RESIZING",
         "SIGNALING",
-        "STOPPED",
+        STOPPED,
         "STAGE_OUT",
     }
 )

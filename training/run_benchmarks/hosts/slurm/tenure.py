@@ -11,7 +11,16 @@ from run_benchmarks.hosts.slurm.ends import about_to_end, ended
 from run_benchmarks.hosts.slurm.jobs import Slurm
 from run_benchmarks.hosts.slurm.last_act import LastAct
 from run_benchmarks.hosts.slurm.queue import looked_at
-from run_benchmarks.hosts.slurm.record import COMPLETING, RUNNING, Job, SlurmError, energy_in
+from run_benchmarks.hosts.slurm.record import (
+    COMPLETING,
+    RUNNING,
+    STOPPED,
+    SUSPENDED,
+    Job,
+    SlurmError,
+    energy_in,
+)
+from run_benchmarks.hosts.slurm.suspension import STANDS_STILL, suspended_s
 from run_benchmarks.run_log import LOGGER
 
 LOOK_S, ENDING_LOOK_S = 10.0, 1.0
@@ -26,10 +35,15 @@ class JobTenure:
 
     Args:
         save_before: seconds before its end at which that counts as near; of a short job no more than a quarter.
+        earlier: what was known of it when a round began that is taken up.
     """
 
-    def __init__(self, slurm: Slurm, job: Job, save_before: float) -> None:
+    def __init__(self, slurm: Slurm, job: Job, save_before: float, earlier: GrantedJob | None = None) -> None:
         self._slurm, self._job, self._save_before = slurm, job, save_before
+        known = earlier if earlier and earlier.job == job.id else None
+        self._suspended_before_s = known.suspended_before_s if known else suspended_s(job)
+        self._suspended_s = known.suspended_s if known else 0.0
+        self._stopped_s = 0.0  # Slurm keeps no time of that
         self._state, self._was_taken = job.state, False
         self._has_odd_end = False  # which has been told
         self._last_acts: list[LastAct] = []
@@ -39,6 +53,11 @@ class JobTenure:
         """The job's ID."""
         return self._job.id
 
+    @property
+    def is_suspended(self) -> bool:
+        """Whether it is, as of the last look."""
+        return self._job.state in STANDS_STILL
+
     async def end(self) -> AllocationEnd:
         """Why it ends: Slurm's last word of it, once it is over; before that, that little time is left."""
         while True:
@@ -46,10 +65,26 @@ class JobTenure:
             if job is None or not job.is_live:
                 self._was_taken = True
                 return ended(self.id, job, await self._accounting(), await self._down())
+            self._note_suspension(job)
             self._job = job
-            if job.state != COMPLETING and self.is_near_end(job):
-                return about_to_end(job)
+            if job.state not in (COMPLETING, SUSPENDED) and self.is_near_end(job):
+                return about_to_end(job)  # of one that is suspended Slurm moves the end once it goes on
             await asyncio.sleep(ENDING_LOOK_S if job.state == COMPLETING else LOOK_S)
+
+    def _note_suspension(self, job: Job) -> None:
+        """Say what is new of it."""
+        self._stopped_s += LOOK_S if job.state == STOPPED else 0.0
+        stands_still = job.state in STANDS_STILL
+        if stands_still and not self.is_suspended:
+            LOGGER.warning(f"Slurm's job {self.id} is {job.state}: the round goes on when the job does")
+        elif self.is_suspended and not stands_still:
+            LOGGER.info(f"Slurm's job {self.id} goes on")
+        self._count_suspension(job)
+
+    def _count_suspension(self, job: Job) -> None:
+        """The most that was seen: where it ends so, its record has no time of the last."""
+        suspended = suspended_s(job) - self._suspended_before_s + self._stopped_s
+        self._suspended_s = max(self._suspended_s, suspended)
 
     def at_end(self, script: str) -> None:
         """Let a script run on every node of the job when that is ended."""
@@ -86,6 +121,7 @@ class JobTenure:
         """
         with suppress(SlurmError):
             self._job = await self._slurm.look(self.id) or self._job
+        self._count_suspension(self._job)
         job, fields = self._job, self._job.fields
         if self._was_taken or job.state not in GIVEN_BACK:
             self._state = job.state
@@ -105,6 +141,8 @@ class JobTenure:
             started=fields.get("StartTime", ""),
             waited_s=started - submitted if submitted is not None and started is not None else None,
             energy_j=energy_in(accounting, len(job.nodes)),
+            suspended_s=self._suspended_s,
+            suspended_before_s=self._suspended_before_s,
         )
 
     async def _down(self) -> list[str]:
