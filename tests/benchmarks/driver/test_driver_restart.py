@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-import benchmarks
+from benchmarks.driver import parts
 from benchmarks.driver.arguments import LaunchArguments
 from benchmarks.driver.parts import ENVIRONMENT_FILE, part_of
 from benchmarks.driver.session import run
@@ -190,11 +190,11 @@ def test_what_earlier_parts_changed_and_ran_is_not_forgotten(
     second = arguments(tmp_path / "plain", data_dir, **TASK, init_evaluation=False)
     third = arguments(tmp_path / "other", data_dir, **TASK)
     environment_file = tmp_path / "other" / ENVIRONMENT_FILE
-    parts = []
+    rests = []
     for launch, earlier, own in ((second, cut, "second"), (third, tmp_path / "second", "third")):
-        parts.append(continued_run(monkeypatch, capsys, launch, earlier, tmp_path / own))
-    begun = [values_of(events, "INIT_END")[0]["continued"] for events in parts]
-    changed = [values_of(events, "INIT_START")[0]["changed"] for events in parts]
+        rests.append(continued_run(monkeypatch, capsys, launch, earlier, tmp_path / own))
+    begun = [values_of(events, "INIT_END")[0]["continued"] for events in rests]
+    changed = [values_of(events, "INIT_START")[0]["changed"] for events in rests]
     assert "init_evaluation" in changed[0] and "init_evaluation" not in begun[0]["changed"] + changed[1]
     assert begun[1]["changed"] == sorted({*begun[0]["changed"], *changed[0]})
     assert [part["other_code"] for part in begun] == [False, False]
@@ -214,7 +214,7 @@ def test_code_of_case_and_driver_is_told_apart_and_that_of_an_earlier_version_is
     assert own.after({}).code == {*own.code, ""}
     assert own.after(own.as_state()) == own
     shared = tmp_path / "benchmarks"
-    monkeypatch.setattr(benchmarks, "__file__", str(shared / "__init__.py"))
+    monkeypatch.setattr(parts, "BENCHMARKS", shared)
     paths = [
         shared / name for name in ("bert/task.py", "bert/pytorch/case.py", "driver/loop.py", "common/a.py")
     ]

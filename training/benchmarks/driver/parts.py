@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import benchmarks
 from benchmarks.driver.arguments import LaunchArguments
 from utils.code_files import code_files, digest_of, digest_of_file
 
 # The vendor's shell code that is sourced before the ranks start, beside its configuration.
 ENVIRONMENT_FILE = "environment_variables.sh"
+BENCHMARKS = Path(__file__).resolve().parents[1]
 _SHARED = ("common", "driver")  # code of all cases, below `benchmarks/`
-_UNTOLD = (
-    "",
-)  # what no digest is: checkpoints of earlier versions, which are other code, do not tell theirs
+# What no digest is: checkpoints of earlier versions, which are other code, do not tell theirs.
+_UNTOLD = ("",)
 
 
 @dataclass(frozen=True)
@@ -56,9 +55,8 @@ def part_of(arguments: LaunchArguments, changed: Iterable[str]) -> Parts:
 
 def _code_of_case(arguments: LaunchArguments) -> str:
     """SHA-256 of the code of the case, of what its frameworks share, of the driver, and of the vendor's environment."""
-    shared = Path(benchmarks.__file__).parent
-    case = arguments.case_dir.parent if arguments.case_dir.is_relative_to(shared) else arguments.case_dir
-    folders = {"case": case, **{name: shared / name for name in _SHARED}}
+    case = arguments.case_dir.parent if arguments.case_dir.is_relative_to(BENCHMARKS) else arguments.case_dir
+    folders = {"case": case, **{name: BENCHMARKS / name for name in _SHARED}}
     files = {
         f"{name}/{path}": digest
         for name, folder in folders.items()
