@@ -151,7 +151,8 @@ def test_figures_of_a_continued_run_say_which_part_they_are_of() -> None:
     assert part["acc"] == whole["acc"]  # of the weights, whoever trained them
     window = "training up to the checkpoint of step 500 (650.5 s) + TRAIN_START..end of the evaluation"
     assert part["time_to_target"].window.startswith(window)
-    assert not any("continued" in figure.window for figure in whole.values())
+    assert part["time_to_target"].caveat == "the training up to step 500 was not watched by this run"
+    assert not any("continued" in figure.window or figure.caveat for figure in whole.values())
 
 
 @pytest.mark.parametrize("odd", [None, True, "yes", {}, {"file": "x"}])

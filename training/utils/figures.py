@@ -42,6 +42,7 @@ __all__ = [
     "figures_from_finished",
     "model_flops_utilisation",
     "of_this_part",
+    "unwatched_part",
 ]
 
 
@@ -67,6 +68,11 @@ def figures_from_finished(finished: Mapping[str, Any], peak: Peak) -> dict[str, 
 def of_this_part(figure: Figure, continued: Mapping[str, Any]) -> Figure:
     """The same figure, saying that it is of this part of a continued run."""
     return replace(figure, window=f"{figure.window}; this part only, continued from step {continued['step']}")
+
+
+def unwatched_part(continued: Mapping[str, Any] | None) -> str:
+    """What this run's telemetry does not tell of a continued one: whether something disturbed the part before."""
+    return f"the training up to step {continued['step']} was not watched by this run" if continued else ""
 
 
 def model_flops_utilisation(
@@ -125,7 +131,9 @@ def _time_to_target(own: Definition, finished: Mapping[str, Any], _: Peak) -> Fi
     before = number_in(continued, "train_time")
     length = "an unknown time" if before is None else f"{before:.6g} s"
     window = f"training up to the checkpoint of step {continued['step']} ({length}) + {own.window}"
-    return replace(figure, window=window)
+    return replace(
+        figure, window=window, caveat=unwatched_part(continued) if figure.value is not None else ""
+    )
 
 
 def _mfu(own: Definition, finished: Mapping[str, Any], peak: Peak) -> Figure:

@@ -120,3 +120,13 @@ def test_rounds_that_were_measured_are_gone_on_from(tree: Tree, monkeypatch: pyt
     earlier = EarlierRun("run20260102030405", "run20260102030405-abcdef", {name: (1,)})
     monkeypatch.setattr("run_benchmarks.plan.load.find_earlier", lambda *_: earlier)
     assert continued(tree, earlier.given, two).done == {name: (1,)}
+
+
+def test_what_disturbed_an_earlier_part_is_not_seen_here(saving: Tree) -> None:
+    conf = TEST_CONF + PATH + "REQUIRE_UNDISTURBED = True\n"
+    with pytest.raises(ConfigError) as caught:
+        continued(saving, "run20260102030405", conf)
+    (problem,) = caught.value.problems
+    assert problem.name == "--continue-from" and "cannot be held for a continued round" in problem.message
+    assert "without REQUIRE_UNDISTURBED" in problem.remedy
+    assert continued(saving, "", conf).run.require_undisturbed

@@ -172,6 +172,18 @@ def test_a_setting_lets_no_disturbed_round_count(tmp_path: Path) -> None:
     assert result.figures["p_train"].value is not None  # what was measured is kept
 
 
+def test_the_part_that_another_run_trained_was_not_watched(tmp_path: Path) -> None:
+    continued = {"step": 0, "samples": 0, "train_time": 0.0}
+    with_part = (EventName.INIT_END, EventName.FINISHED)
+    log = [
+        replace(each, value={**each.value, "continued": continued}) if each.name in with_part else each
+        for each in events(AT_THE_END)
+    ]
+    failure = disturbed(tmp_path, node(), strict=True, log=log).failure
+    assert failure is not None and failure.failure_class is FailureClass.DISTURBED
+    assert failure.message.startswith("disturbed (unwatched): the training up to step 0 was not watched")
+
+
 @pytest.mark.parametrize("cut", [slice(0), slice(400)])
 def test_a_setting_lets_no_round_count_of_which_too_little_was_sampled(tmp_path: Path, cut: slice) -> None:
     """Two lines that were no records, or no file at all, made a throttled round count."""

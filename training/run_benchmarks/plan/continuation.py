@@ -59,6 +59,13 @@ def check_continuation(
         remedy = f"give the result folder of that run, start without {OPTION}, or choose other cases"
         problems.add("command line", OPTION, given, message, remedy)
         return
+    if run.require_undisturbed and any(map(saves_checkpoints, cases)):
+        message = (
+            f"REQUIRE_UNDISTURBED, which {conf.path} sets, cannot be held for a continued round: "
+            "this run does not see what disturbed its earlier part"
+        )
+        remedy = f"start anew, without {OPTION}, or let rounds count without REQUIRE_UNDISTURBED"
+        problems.add("command line", OPTION, given, message, remedy)
     for case in cases:
         if case.files.script != DRIVER_SCRIPT:
             message = f"{case.settings.name} brings its own training script, which the driver cannot continue"

@@ -130,10 +130,15 @@ def _watched(node: NodeTelemetry) -> float:
 
 
 def refused(
-    named: Sequence[Disturbance], telemetry: RoundTelemetry | None, hosts: Sequence[str]
+    named: Sequence[Disturbance], telemetry: RoundTelemetry | None, hosts: Sequence[str], earlier: str
 ) -> Failure | None:
-    """The failure of a round that was disturbed, or not watched, where REQUIRE_UNDISTURBED says it does not count."""
+    """The failure of a round that was disturbed, or not watched, where REQUIRE_UNDISTURBED says it does not count.
+
+    Args:
+        earlier: what of it an earlier part trained, which another run may have watched; empty for nothing.
+    """
     found = [*named, *_unwatched(telemetry.nodes if telemetry else (), hosts)]
+    found += [_of(Kind.UNWATCHED, 0.0, earlier)] if earlier else []
     if not found:
         return None
     notes = [each.note(hosts) for each in found]

@@ -60,7 +60,7 @@ from run_benchmarks.results.wall_clock import clock_of, doubted_times, short_of_
 from run_benchmarks.stages.watch_first import went_without
 from utils.checkpoints import continued_of
 from utils.events import Event, EventName
-from utils.figures import DEFINITIONS, Figure, Peak, figures_from_finished, of_this_part
+from utils.figures import DEFINITIONS, Figure, Peak, figures_from_finished, of_this_part, unwatched_part
 from utils.records import FailureClass, Verdict
 from utils.search.events import CONTROLLER_LOG
 from utils.text_files import shortened_to_words
@@ -148,7 +148,9 @@ def judge_logs(
     if search and not failure:
         failure = search.fault(next(iter(seen.hosts), ""), _peak(case, facts))
     if case.undisturbed:
-        failure = failure or refused(sampled.disturbances, sampled.telemetry, seen.hosts)
+        failure = failure or refused(
+            sampled.disturbances, sampled.telemetry, seen.hosts, unwatched_part(continued)
+        )
     if failure and failure.failure_class is FailureClass.INCONSISTENT_RESULT and folders:
         failure = replace(failure, file=below_run(folders[0] / decisive_log(case.roles)))
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
