@@ -31,12 +31,16 @@ def of_binary_mode(folder: Path, name: str) -> str:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
+def of_a_path(folder: Path, name: str) -> str:
+    return of_binary_mode(folder, f"./{name}")
+
+
 def in_upper_case(folder: Path, name: str) -> str:
     digest, *rest = (folder / f"{name}.sha256").read_text().split()
     return f"{digest.upper()}  {' '.join(rest)}\n"
 
 
-@pytest.mark.parametrize("line_of", [of_binary_mode, in_upper_case])
+@pytest.mark.parametrize("line_of", [of_binary_mode, of_a_path, in_upper_case])
 def test_any_line_that_sha256sum_checks_will_do(tmp_path: Path, line_of: Callable[[Path, str], str]) -> None:
     write(tmp_path, 2, b"whole")
     checksum = tmp_path / f"{NEWER}.sha256"

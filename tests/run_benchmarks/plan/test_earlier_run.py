@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.plan.earlier_run import EarlierRun, find_earlier
 from run_benchmarks.reading import LARGEST_BYTES
 from tests.run_benchmarks.builders import make_case
@@ -34,7 +35,7 @@ def result(tmp_path: Path) -> Path:
 
 
 def plan(folder: Path, **more: Any) -> None:
-    case = {"settings": {"name": KEY}, "parameters": dict(CASE.parameters)}
+    case = {"settings": plain(CASE.settings), "parameters": dict(CASE.parameters)}
     (folder / "plan.json").write_text(json.dumps({"cases": [case], **more}))
 
 
@@ -72,6 +73,12 @@ def test_one_that_another_controller_ran_is_taken_by_its_word(result: Path, give
 
 def test_a_case_with_other_parameters_is_not_done(result: Path) -> None:
     case = replace(CASE, parameters={"target": 0.4})
+    assert find_earlier(NAME, result.parent, [case], CODE).done == {}
+
+
+@pytest.mark.parametrize("other", [{"vendor": "other"}, {"data_dir_host": "/other"}], ids=str)
+def test_a_case_of_another_vendor_or_with_other_data_is_not_done(result: Path, other: dict[str, str]) -> None:
+    case = replace(CASE, settings=replace(CASE.settings, **other))  # type: ignore[arg-type]
     assert find_earlier(NAME, result.parent, [case], CODE).done == {}
 
 

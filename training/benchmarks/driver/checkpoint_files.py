@@ -143,7 +143,8 @@ def _read_whole(path: Path, share: float) -> bytes:
         raise ValueError(f"{needed}, and {_gib(share)} of memory are free for a rank")
     if [sha256_of(path)] != [digest.lower() for digest in expected[:1]]:
         raise ValueError(_ALTERED)
-    if [name.removeprefix("*") for name in expected[1:]] != [path.name]:  # `sha256sum -b` writes the asterisk
+    # `sha256sum -b` writes the asterisk, and `./` stands where it was given a path of this folder
+    if [name.removeprefix("*").removeprefix("./") for name in expected[1:]] != [path.name]:
         name = " ".join(expected[1:]) or "no file"
         raise ValueError(f"may be of another step: {checksum.name} is the checksum of {name}")
     if not size:  # further on no bytes stand for "no checkpoint"

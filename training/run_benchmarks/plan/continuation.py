@@ -71,5 +71,7 @@ def check_continuation(
             message = f"{case.settings.name} brings its own training script, which the driver cannot continue"
             problems.add("command line", OPTION, given, message, "choose other cases with --cases")
     if cases and all(len(earlier.done.get(case.settings.name, ())) == case.settings.repeat for case in cases):
-        message = "every round of these cases had succeeded, with the parameters that they have now"
+        message = (
+            "every round of these cases had succeeded, with the parameters and the data that they have now"
+        )
         problems.add("command line", OPTION, given, message, f"start anew, without {OPTION}")

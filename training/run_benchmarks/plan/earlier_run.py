@@ -25,8 +25,8 @@ NOT_OWN = "copy the run's folder (cp -r), if you trust who wrote it, and name yo
 class EarlierRun:
     """`given` is what the user wrote, `uid` the run's folder below CHECKPOINT_PATH; both empty for no run.
 
-    done: case -> its rounds that had succeeded, with the parameters that it has now. doubt: somebody else may have
-    written what its folder says, which is not believed.
+    done: case -> its rounds that had succeeded, with the parameters, vendor and data folder that it has now. doubt:
+    somebody else may have written what its folder says, which is not believed.
     """
 
     given: str = ""
@@ -59,6 +59,8 @@ def find_earlier(given: str, log_path: Path, cases: Iterable[CasePlan], code: Pa
 @dataclass(frozen=True)
 class _Settings:
     name: str
+    vendor: str = ""
+    data_dir_host: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def _uid_of(folder: Path) -> str:
 
 
 def _done(folder: Path, cases: Iterable[CasePlan], code: Path) -> dict[str, tuple[int, ...]]:
-    """A case that has other parameters now, a higher target say, is not done: it goes on.
+    """A case that has other parameters now, a higher target say, or other data, is not done: it goes on.
 
     Raises:
         FlagPerfError: another user may have written what says so.
@@ -97,11 +99,11 @@ def _done(folder: Path, cases: Iterable[CasePlan], code: Path) -> dict[str, tupl
     then = _Plan()
     with suppress(FlagPerfError):  # cut off with the run: nothing is known to be done
         then = parsed(_Plan, read_object(path) or {}, str(path))
-    parameters = {case.settings.name: case.parameters for case in then.cases}
+    earlier = {case.settings.name: case for case in then.cases}
     done = {}
     for case in cases:
         name = case.settings.name
-        if parameters.get(name) != json.loads(json.dumps(plain(case.parameters))):
+        if name not in earlier or not _is_as_it_was(case, earlier[name]):
             continue
         rounds = range(1, case.settings.repeat + 1)
         before = then.done.get(name, ())
@@ -111,6 +113,12 @@ def _done(folder: Path, cases: Iterable[CasePlan], code: Path) -> dict[str, tupl
         if finished:
             done[name] = finished
     return done
+
+
+def _is_as_it_was(case: CasePlan, then: _Case) -> bool:
+    now = case.settings
+    same = _Settings(now.name, now.vendor, str(now.data_dir_host)) == then.settings
+    return same and then.parameters == json.loads(json.dumps(plain(case.parameters)))
 
 
 def _succeeded(folder: Path, number: int, code: Path) -> bool:
