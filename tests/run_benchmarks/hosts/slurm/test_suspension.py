@@ -222,7 +222,8 @@ def test_the_end_of_a_job_that_is_suspended_is_not_believed(monkeypatch: pytest.
     over = replace(suspended, state="CANCELLED")
     kept = JobTenure(Looked(suspended, suspended, over), job_now("RUNNING", StartTime=100), 120)
     assert "cancelled" in asyncio.run(kept.end()).message
-    assert said == ["Slurm's job 17 is SUSPENDED: the round goes on when the job does"]
+    goes_on = "the round goes on, or ends, when the job does (scontrol resume 17)"
+    assert said == [f"Slurm's job 17 is SUSPENDED: {goes_on}"]
     assert asyncio.run(kept.record()).suspended_s == pytest.approx(60, abs=10)  # its record has it no more
     soon = JobTenure(Looked(replace(suspended, state="RUNNING")), suspended, 120)
     assert "its time limit" in asyncio.run(soon.end()).message

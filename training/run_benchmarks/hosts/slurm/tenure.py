@@ -76,7 +76,8 @@ class JobTenure:
         self._stopped_s += LOOK_S if job.state == STOPPED else 0.0
         stands_still = job.state in STANDS_STILL
         if stands_still and not self.is_suspended:
-            LOGGER.warning(f"Slurm's job {self.id} is {job.state}: the round goes on when the job does")
+            goes_on = f"the round goes on, or ends, when the job does (scontrol resume {self.id})"
+            LOGGER.warning(f"Slurm's job {self.id} is {job.state}: {goes_on}")
         elif self.is_suspended and not stands_still:
             LOGGER.info(f"Slurm's job {self.id} goes on")
         self._count_suspension(job)
