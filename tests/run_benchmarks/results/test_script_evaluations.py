@@ -64,6 +64,7 @@ def judged(
         ((10.0, 20.0), "mAP", 0.75, 0.76, "20"),
         ((0.1, 0.2), "accuracy", 75.0, 76.0, "0.2"),
         ((0.1, 0.005), "accuracy", 75.0, 76.0, "0.1"),
+        ((0.1, 0.9), "bleu", 75.0, 190.0, "0.9"),
         ((3.0, 1.2), "loss", 1.0, 0.9, "1.2"),  # and not 0.012
         (("0.1", "0.2"), "accuracy", 0.75, 0.76, "0.2"),
     ],
@@ -112,6 +113,7 @@ def test_of_evaluations_and_target_one_in_per_cent_as_finished_bears_out(
 ) -> None:
     result = judged(tmp_path, values, metric, target, **{f"final_{metric}": final})
     assert result.rules.stamp == "closed" and result.figures["time_to_target"].value is None
+    assert not result.notes
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def judge_logs(
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
         figures = {name: each for name, each in figures.items() if name in own or each.value is not None}
     times = doubted_times(case, clock_of(logs.events, met, sampled.clock, seen), figures, own)
-    unproved = "" if failure else _unproved(case, logs, values, times, seen, None if met else best)
+    unproved = "" if failure else _unproved(case, logs, values, times, seen, best)
     rules = rules_of(
         logs.events,
         search.differs if search else case.differs,
@@ -229,7 +229,7 @@ def _unproved(
 ) -> str:
     """What nobody can tell of a round in which nothing went wrong.
 
-    times: those that its clock makes doubtful. best: the best of a script's evaluations, where none met the target.
+    times: those that its clock makes doubtful. best: of a script's evaluations.
     """
     present = in_present_names(facts, case.parameters)
     unproved = unproved_in(case, logs.events, present, seen.continue_from, best)

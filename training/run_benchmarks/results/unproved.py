@@ -32,7 +32,7 @@ def unproved_in(
     Args:
         facts: in the present names.
         continue_from: the run that the round was to go on from, or empty.
-        best: the best evaluation of a script of the case's own, where none is known to have met the target.
+        best: of the evaluations of a script of the case's own.
     """
     reasons = (
         doubt_of(case, facts),
