@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,17 @@ from tests.benchmarks.driver.ranks import TRAINING, arguments, launch_ranks, val
 from utils.errors import FlagPerfError
 
 LAUNCH = LaunchArguments(case_dir=Path("toy/pytorch"), data_dir=Path("/data"))
+# Values of types that another process cannot load, and in an order that is another in each.
+OWN_TYPES = """
+from collections import defaultdict as _defaultdict
+from enum import Enum as _Enum
+from typing import NamedTuple as _NamedTuple
+class _Size(_NamedTuple):
+    width: int
+class _Mode(str, _Enum):
+    FAST = "fast"
+own_size, own_mode, own_weights = _Size(1), _Mode.FAST, _defaultdict(lambda: 0, {name: 1 for name in {*"abcdefg"}})
+"""
 BY_RANK = 'import os\n_IS_FIRST = os.environ["RANK"] == "0"\n'
 PYTHONS = {"pytorch": "warm_python", "paddle": "warm_paddle"}
 
@@ -35,6 +48,19 @@ def test_two_ranks_with_other_parameters_train_nothing_and_say_which(
     assert "train_batch_size is 1 on rank 1, 8 on rank 0" in said
     assert "max_steps is 1 on rank 1, 2 on rank 0" in said
     assert str(folder / launch.extern_config_file) in said
+
+
+def test_two_ranks_with_values_of_own_types_are_equal(
+    tmp_path: Path, data_dir: Path, warm_python: str
+) -> None:
+    case = tmp_path / "benchmarks" / "bert" / "pytorch"
+    shutil.copytree(TRAINING / "benchmarks" / "bert", case.parent)
+    with (case / "config" / "_base.py").open("a") as file:
+        file.write(OWN_TYPES)
+    launch = replace(arguments(tmp_path / "config", data_dir, max_steps=2), case_dir=case)
+    code, ranks = launch_ranks(tmp_path / "logs", launch, 2, warm_python)
+    said = "".join(log.read_text() for log in (tmp_path / "logs").glob("rank*.out.log"))
+    assert code == 0 and values_of(ranks[0], "FINISHED"), said
 
 
 def test_two_ranks_of_a_case_that_measures_are_held_to_it_too(tmp_path: Path, warm_python: str) -> None:
@@ -90,5 +116,7 @@ def test_where_no_vendor_file_is_the_cases_own_is_blamed() -> None:
 def test_a_digest_is_of_names_and_values() -> None:
     values: dict[str, Any] = {"size": 1, "names": ("a", "b")}
     assert digest_of(values) == digest_of(dict(reversed(values.items())))
+    nested = {"weights": defaultdict(int, {"a": 1, "b": 2})}
+    assert digest_of(nested) == digest_of({"weights": {"b": 2, "a": 1}})
     others = [{**values, "size": 2}, {**values, "names": ("b", "a")}, {"size": 1}, {**values, "more": 1}]
     assert len({digest_of(each) for each in (values, *others)}) == 5

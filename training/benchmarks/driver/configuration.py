@@ -13,6 +13,7 @@ from utils.case_form import MUTABLE_FILE, MUTABLE_NAME, mutable_problem
 from utils.config_files import load_constants
 from utils.errors import FlagPerfError, ProblemsError
 from utils.parameters import Configuration, Layer, resolve
+from utils.plain_data import exact, in_order
 from utils.secret_names import is_secret_name
 from utils.text_files import shortened
 
@@ -69,7 +70,7 @@ def refuse_unequal(of_ranks: Sequence[Mapping[str, Any]], arguments: LaunchArgum
 
 def digest_of(parameters: Mapping[str, Any]) -> str:
     """SHA-256 of names and values: of equal parameters it is the same in every process."""
-    return hashlib.sha256(repr(sorted(parameters.items())).encode()).hexdigest()
+    return hashlib.sha256(repr(in_order(exact(parameters))).encode()).hexdigest()
 
 
 def _differences(of_ranks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -77,9 +78,14 @@ def _differences(of_ranks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     first = of_ranks[0]
     for name in dict.fromkeys(chain.from_iterable(of_ranks)):
         for rank, parameters in enumerate(of_ranks):
-            if (name in parameters, parameters.get(name)) != (name in first, first.get(name)):
+            if _told(name, parameters) != _told(name, first):
                 yield f"{name} is {_shown(name, parameters)} on rank {rank}, {_shown(name, first)} on rank 0"
                 break
+
+
+def _told(name: str, parameters: Mapping[str, Any]) -> str | None:
+    """A value as it can be compared, and told in a digest."""
+    return repr(in_order(parameters[name])) if name in parameters else None
 
 
 def _shown(name: str, parameters: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from benchmarks.driver.precision import settled
 from benchmarks.driver.ranks import RankEnvironment, threads_per_rank
 from benchmarks.driver.vendor_facts import VendorFacts
 from utils.parameters import MeasurementSettings
+from utils.plain_data import exact
 
 
 def start_engine(
@@ -40,7 +41,7 @@ def start_engine(
     framework.prepare(settings, vendor.device_type, threads_per_rank(environment, settings.cpu_threads))
     device = framework.Device(vendor.device_type, environment.local_rank)
     group = framework.ProcessGroup(environment, vendor.backend, device, settings.dist_timeout_seconds)
-    refuse_unequal(group.gather(config.as_dict()), arguments)
+    refuse_unequal(group.gather(exact(config.as_dict())), arguments)
     config = settled(config, arguments.framework, group)
     values = CaseValues(config.case, config.settings)
     task = case(Context(arguments.data_dir, config.settings, values, device.place, vendor.ragged_attention))

@@ -14,13 +14,14 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import Any
 
-from run_benchmarks.plan.apart import apart, exact
+from run_benchmarks.plan.apart import apart
 from run_benchmarks.plan.vendors import PARSER, VENDOR_FILE
 from run_benchmarks.reading import parsed, read_object
 from utils.config_files import is_plain, load_config
 from utils.errors import FlagPerfError, nearest, raised
 from utils.loading import load_module
 from utils.monitors.accelerators import monitor_file
+from utils.plain_data import exact
 from utils.telemetry import Sample
 
 FOLDER = "recordings"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.doctor.look import LONGEST_VALUE, Patient
-from run_benchmarks.plan.apart import apart, exact
+from run_benchmarks.plan.apart import apart
 from run_benchmarks.plan.records import Plan
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.runtimes.base import Runtime
@@ -19,6 +19,7 @@ from run_benchmarks.transports.base import WHOLE_BYTES, Transport
 from utils.errors import FlagPerfError
 from utils.loading import load_module
 from utils.monitors.accelerators import monitor_file
+from utils.plain_data import exact
 from utils.text_files import one_line, shortened
 
 COMMAND, DESCRIBE = "DESCRIBE_COMMAND", "describe"

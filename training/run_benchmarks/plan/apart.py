@@ -33,8 +33,6 @@ GRACE_S = 3.0
 MOST_BYTES = 2**26
 SIZE_BYTES = 8  # of the number that goes before an answer: how many bytes it has
 MARK_BYTES = 16  # before that number: what the code itself writes to the pipe begins otherwise
-# What nests deeper, or is a greater number, is no setting, and breaks what reads it.
-DEEPEST, MOST_BITS = 50, 1000
 PR_SET_PDEATHSIG = 1  # of prctl(2): the signal that comes when the parent ends
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LONGEST_TEXT = 2000  # characters of what an exception says
@@ -109,38 +107,6 @@ def _received(receiver: Connection, printed: Printed, count: int, until: float) 
             raise EOFError
         content += chunk
     return bytes(content)
-
-
-def exact(value: Any, depth: int = 0) -> Any:
-    """Plain data (see `is_plain`) without subclasses of its types; what is none is left to be refused later.
-
-    Raises:
-        ValueError: it is nothing that a setting could be.
-    """
-    if depth > DEEPEST:
-        raise ValueError(f"nests deeper than {DEEPEST} levels")
-    if isinstance(value, dict):
-        return {exact(key, depth + 1): exact(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        items = [exact(item, depth + 1) for item in value]
-        return items if isinstance(value, list) else tuple(items)
-    if isinstance(value, str):
-        return _encodable(str.__str__(value))
-    if isinstance(value, float):
-        return float.__float__(value)
-    if not isinstance(value, int) or isinstance(value, bool):
-        return value
-    if value.bit_length() > MOST_BITS:
-        raise ValueError(f"holds a number of more than {MOST_BITS} bits")
-    return int.__int__(value)
-
-
-def _encodable(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("holds half a character (a surrogate)") from None
-    return text
 
 
 def _work_and_end(

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from run_benchmarks.plan.apart import apart, exact
+from run_benchmarks.plan.apart import apart
 from run_benchmarks.plan.problems import Problems
 from run_benchmarks.plan.secrets import NO_SECRETS, Secrets, marks_in, secrets_of
 from run_benchmarks.plan.static_values import assignments, static_values
@@ -18,6 +18,7 @@ from utils.config_files import constants_of, load_config
 from utils.errors import FlagPerfError
 from utils.loading import why_no_file
 from utils.parameters import UNKNOWN
+from utils.plain_data import exact
 
 # A name, and the keys and indices that lead into it.
 Entry = tuple[str | int, ...]

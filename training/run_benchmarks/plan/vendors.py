@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.plan.apart import apart, exact
+from run_benchmarks.plan.apart import apart
 from run_benchmarks.plan.config_file import read_config_file
 from run_benchmarks.plan.problems import Problems, choices
 from run_benchmarks.plan.reader import Reader, fields_of
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from utils.config_files import load_config
 from utils.errors import FlagPerfError
+from utils.plain_data import exact
 
 VENDOR_FILE = "vendor.py"
 NO_VENDORS = ("benchmarks", "run_benchmarks", "utils", "result")  # folders of training/
