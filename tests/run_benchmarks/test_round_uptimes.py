@@ -19,6 +19,7 @@ from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round import Round
 from run_benchmarks.round_state import TIME_UNKNOWN, RoundState
 from run_benchmarks.round_uptimes import ASK, find_begin
+from run_benchmarks.stages.clock import Uptime
 from run_benchmarks.transports.base import ByteSink, ByteSource
 from run_benchmarks.transports.local import LocalTransport
 from tests.fakes.runtime import FakeRuntime
@@ -27,7 +28,7 @@ from tests.run_benchmarks.one_round import make_session, result_file, run_round
 from utils.records import Stage
 
 DAYS_S = 2 * 86_400.0
-UPTIMES = {"h1": 1000.0, "h2": 5000.0}  # when the round began
+UPTIMES = {"h1": Uptime("b1", 1000.0), "h2": Uptime("b2", 5000.0)}  # when the round began
 
 
 class HostWithUptime(LocalTransport):
@@ -41,6 +42,12 @@ class HostWithUptime(LocalTransport):
         self, argv: tuple[str, ...], stdin: ByteSource | None, stdout: ByteSink
     ) -> tuple[int, str]:
         return await super()._run(("echo", self.says) if argv == ASK else argv, stdin, stdout)
+
+
+def own_uptime() -> tuple[str, float]:
+    """This machine's boot, and the seconds since."""
+    boot, uptime = (Path(path).read_text().split()[0] for path in ASK[1:])
+    return boot, float(uptime)
 
 
 def taken_up(says: Mapping[str, str], set_s: float = 0.0, seen_s: float | None = 10.0) -> RoundState:
@@ -60,17 +67,19 @@ def taken_up(says: Mapping[str, str], set_s: float = 0.0, seen_s: float | None =
 
 
 @pytest.mark.parametrize("set_s", [0.0, -20.0, -DAYS_S, DAYS_S])
-@pytest.mark.parametrize("second", ["5070.0 1.0", "3.0 1.0", "no number", ""])
+@pytest.mark.parametrize(
+    "second", ["b2 5070.0 1.0", "b3 3.0 1.0", "b3 9000.0 1.0", "b2 no", "b2 nan 1.0", "b2 inf 1.0", ""]
+)
 def test_a_controllers_clock_that_was_set_changes_nothing(set_s: float, second: str) -> None:
-    """The second host says the same as the first, was rebooted, or does not say."""
-    state = taken_up({"h1": "1070.0 9.9", "h2": second}, set_s)
+    """The second host says the same as the first, was booted anew, just now or long since, or does not say."""
+    state = taken_up({"h1": "b1 1070.0 9.9", "h2": second}, set_s)
     assert state.time_s == pytest.approx(70.0, abs=15.0)
     assert state.times == {"launch": 2.0, "train": pytest.approx(100.0, abs=15.0)}
     assert state.unwatched_s == pytest.approx(41.0, abs=15.0)
     assert not state.notes
 
 
-@pytest.mark.parametrize("says", ["no number", "", "3.0 1.0", "nan 1.0"])
+@pytest.mark.parametrize("says", ["b1 no", "b1", "", "b3 3.0 1.0", "b3 9000.0 1.0", "b1 nan 1.0"])
 def test_where_no_host_knows_it_is_noted_once_and_nobody_is_held_to_it(says: str) -> None:
     state = taken_up(dict.fromkeys(UPTIMES, says), DAYS_S)
     state.note_time()
@@ -79,15 +88,15 @@ def test_where_no_host_knows_it_is_noted_once_and_nobody_is_held_to_it(says: str
 
 
 def test_what_one_who_took_it_up_did_not_know_the_next_does_not_know_either() -> None:
-    assert taken_up({"h1": "1070.0 9.9", "h2": "5070.0 1.0"}, seen_s=None).notes == [TIME_UNKNOWN]
+    assert taken_up({"h1": "b1 1070.0 9.9", "h2": "b2 5070.0 1.0"}, seen_s=None).notes == [TIME_UNKNOWN]
 
 
 @pytest.mark.parametrize("set_s", [-DAYS_S, DAYS_S])
 def test_a_round_asks_its_hosts_when_it_is_taken_up(set_s: float, tmp_path: Path) -> None:
     session = make_session(tmp_path, FakeRuntime())
     (case,) = session.plan.cases
-    uptime = float(Path("/proc/uptime").read_text().split()[0])
-    uptimes = dict.fromkeys(case.hosts, uptime - 500.0)
+    boot, uptime = own_uptime()
+    uptimes = dict.fromkeys(case.hosts, Uptime(boot, uptime - 500.0))
     seen = replace(observed(case), time_s=10.0, times={}, uptimes=uptimes)
     begun = RoundSoFar(RoundKey(seen.case, 1), "train", seen, time.time() - 490.0 - set_s, Stage.TRAIN)
     asyncio.run(asyncio.wait_for(Round(session, case, 1, begun).run(), timeout=60))
@@ -101,6 +110,7 @@ def test_a_round_asks_its_hosts_when_it_is_taken_up(set_s: float, tmp_path: Path
 def test_the_uptimes_at_its_begin_stand_in_what_was_seen_of_a_round(tmp_path: Path) -> None:
     run_round(tmp_path, FakeRuntime())
     seen = json.loads(result_file(tmp_path).with_name("round.json").read_text())
-    uptime = float(Path("/proc/uptime").read_text().split()[0])
+    boot, uptime = own_uptime()
     assert set(seen["uptimes"]) == set(seen["hosts"])
-    assert all(begun + seen["time_s"] <= uptime + 1.0 for begun in seen["uptimes"].values())
+    assert {each["boot"] for each in seen["uptimes"].values()} == {boot}
+    assert all(each["seconds"] + seen["time_s"] <= uptime + 1.0 for each in seen["uptimes"].values())

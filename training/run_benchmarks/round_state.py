@@ -28,6 +28,7 @@ from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.search_state import SearchState
 from run_benchmarks.session import now
+from run_benchmarks.stages.clock import Uptime
 from run_benchmarks.stages.file_systems import FileSystems
 from run_benchmarks.stages.watch import Outcome
 from run_benchmarks.training_state import TrainingState
@@ -90,7 +91,7 @@ class RoundState:
     unwatched_s: float = 0.0
     attempts: tuple[Attempt, ...] = ()
     clocks: tuple[NodeClock, ...] = ()
-    uptimes: Mapping[str, float] = field(default_factory=dict)
+    uptimes: Mapping[str, Uptime] = field(default_factory=dict)
     meters: MeterReadings | None = None
     allocation: GrantedJob | None = None
     training: TrainingState = field(init=False)

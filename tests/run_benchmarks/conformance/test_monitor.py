@@ -136,6 +136,7 @@ def test_a_monitor_that_nothing_opens(acme: Path) -> None:
 
 
 def test_a_monitor_that_python_cannot_parse_for_its_depth_ends_no_check(acme: Path) -> None:
+    record_all(acme)
     (acme / "acme_monitor.py").write_text(f"x = {'-' * 20_000}1\n")
     assert CheckOutcome.FAILED in {check.outcome for check in checks(acme).values()}
 

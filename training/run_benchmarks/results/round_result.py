@@ -20,6 +20,7 @@ from run_benchmarks.results.search.record import SearchResult
 from run_benchmarks.results.stragglers import MOST_NAMED as MOST_STRAGGLERS
 from run_benchmarks.results.stragglers import Straggler
 from run_benchmarks.results.telemetry_result import RoundTelemetry
+from run_benchmarks.stages.clock import Uptime
 from run_benchmarks.stages.watch import Outcome
 from run_benchmarks.writing import BY_UMASK, write_whole
 from utils.events import Event, EventName
@@ -107,7 +108,7 @@ class Observation(RoundRecord):
     continue_from: the uid of the run that the round was to go on from, or empty. origin: None before schema 3.
     tree: where the ranks saw the code, the controller's `training/`; empty where none were launched.
     neighbours: host -> the uids of other runs that were seen at work there meanwhile. unwatched_s: so long of `time_s`,
-    at most, the run had no controller. uptimes: host -> its seconds since its boot when the round began, by which a
+    at most, the run had no controller. uptimes: host -> its uptime when the round began, by which a
     controller that takes it up knows how long it has gone on.
     """
 
@@ -120,7 +121,7 @@ class Observation(RoundRecord):
     origin: Origin | None = None
     neighbours: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unwatched_s: float = 0.0
-    uptimes: Mapping[str, float] = field(default_factory=dict)
+    uptimes: Mapping[str, Uptime] = field(default_factory=dict)
 
     def round_time(self) -> Figure:
         """The controller's own figure."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from run_benchmarks.transports.base import Transport
 from utils.errors import FlagPerfError
 
 ASK = ("date", "+%s.%N")
+LONGEST_BOOT = 64  # characters of a boot's ID, a UUID
 LATEST_S = 2.0**40  # nobody's clock says more, and milliseconds of it can be reckoned with exactly
 
 
@@ -32,6 +36,14 @@ class ClockReading:
     def is_possible(self) -> bool:
         """Whether somebody's clock can have said so: a file that tells of it may be anybody's."""
         return max(map(abs, (self.time_s, self.offset_s, self.uncertainty_s))) <= LATEST_S
+
+
+@dataclass(frozen=True)
+class Uptime:
+    """For how long a host has been up since it was booted, in seconds; boot: the ID of that boot."""
+
+    boot: Annotated[str, Field(max_length=LONGEST_BOOT)]
+    seconds: float
 
 
 class NoTimeError(FlagPerfError):

@@ -82,9 +82,9 @@ class JobTenure:
         self._count_suspension(job)
 
     def _count_suspension(self, job: Job) -> None:
-        """The most that was seen: where it ends so, its record has no time of the last."""
+        """As its record says while it runs; else the most that was seen: where it ends so, that lacks the last."""
         suspended = suspended_s(job) - self._suspended_before_s + self._stopped_s
-        self._suspended_s = max(self._suspended_s, suspended)
+        self._suspended_s = suspended if job.state == RUNNING else max(self._suspended_s, suspended)
 
     def at_end(self, script: str) -> None:
         """Let a script run on every node of the job when that is ended."""
