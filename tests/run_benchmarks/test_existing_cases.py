@@ -156,6 +156,7 @@ def test_an_existing_case_becomes_a_result_like_any_other(
         "vendors_case": "",
         "environment": {ENVIRONMENT: digest_of_file(existing.tree.training / ENVIRONMENT)},
         "stand_in": "",
+        "earlier": [],
     }
     assert "not checked: nothing says how to list those of acme" in capsys.readouterr().err
     monitor_log = (existing.node / "monitor.log").read_text()
@@ -183,6 +184,7 @@ def test_a_loss_that_is_not_finite_and_a_target_that_is_not_met(existing: Existi
         "vendors_case": "",
         "environment": {ENVIRONMENT: digest_of_file(existing.tree.training / ENVIRONMENT)},
         "stand_in": "",
+        "earlier": [],
     }
 
 

@@ -12,6 +12,7 @@ import pytest
 from run_benchmarks.comparison.derived import figures_of
 from run_benchmarks.comparison.selecting import ComparedRound
 from run_benchmarks.comparison.statistics import OlympicMean, olympic_mean_of
+from run_benchmarks.hosts.granted import GrantedJob
 from run_benchmarks.report.spread import spread_tables
 from run_benchmarks.results.clocks import NodeClock
 from run_benchmarks.results.judge import judge_logs
@@ -78,8 +79,8 @@ class Training:
             lines.append(record_line(tick))
         (self.folder / TELEMETRY_FILE).write_text("".join(lines))
 
-    def judged(self, clock: NodeClock | None = None, train_s: float = 330.0) -> RoundResult:
-        seen = replace(observed(self.case), time_s=400.0, times={"train": train_s})
+    def judged(self, clock: NodeClock | None = None, train_s: float = 330.0, **also: Any) -> RoundResult:
+        seen = replace(observed(self.case), time_s=400.0, times={"train": train_s}, **also)
         clocks = (clock or self.clock(),)
         return judge_logs(planned(self.case), [self.folder], replace(seen, clocks=clocks))
 
@@ -153,6 +154,25 @@ def test_without_telemetry_the_controllers_readings_tell(moved_s: float, is_mark
         assert f"clock moved by {moved_s:+.4g} s against the controller's" in result.figures["p_whole"].caveat
 
 
+@pytest.mark.parametrize("moved_s", [172_800.0, -172_800.0, 1_000.0])
+def test_a_controller_with_another_clock_took_the_round_up(moved_s: float, made: Made) -> None:
+    """The node's own was not set by so much: the training would be longer by it than the round was."""
+    training = made(0.0)
+    (training.folder / TELEMETRY_FILE).unlink()
+    begin = INIT_MS / 1000 - 50
+    readings = ClockReading(begin, 0.0, 0.001), ClockReading(begin + 400 - moved_s, moved_s, 0.001)
+    result = training.judged(NodeClock(*readings))
+    assert not marked(result) and result.rules.stamp == "closed"
+
+
+@pytest.mark.parametrize("moved_s", [900.0, -900.0])
+def test_a_clock_that_was_set_by_more_than_the_round_took(moved_s: float, made: Made) -> None:
+    training = made(moved_s, raw_train_time=300.0, no_eval_time=295.0, e2e_time=312.0)
+    (training.folder / TELEMETRY_FILE).unlink()
+    result = training.judged()
+    assert {"e2e_time", "time_to_target"} & marked(result) and result.rules.stamp is None
+
+
 def test_telemetry_that_broke_off_has_not_watched_the_rest(made: Made) -> None:
     training = made(-20.0)
     training.write_telemetry(until_s=20)
@@ -204,6 +224,18 @@ def test_a_script_that_says_it_was_done_in_half_the_time(
         note for note in made(0.0, **finished).judged(train_s=train_s).notes if "its ranks ran for" in note
     ]
     assert len(notes) == bool(told) and all(note.startswith(told) for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("unwatched_s", "suspended_s", "is_told"),
+    [(0.0, 0.0, True), (300.0, 0.0, False), (0.0, 300.0, False), (200.0, 100.0, False), (900.0, 0.0, False)],
+)
+def test_what_a_controller_did_not_see_is_none_of_the_ranks_time(
+    unwatched_s: float, suspended_s: float, is_told: bool, made: Made
+) -> None:
+    job = GrantedJob("slurm", "7", ("h1",), suspended_s=suspended_s)
+    result = made(0.0).judged(train_s=800.0, unwatched_s=unwatched_s, allocation=job)
+    assert any("its ranks ran for" in note for note in result.notes) is is_told
 
 
 def test_what_rounds_come_to_together_is_marked_as_each_of_them(made: Made) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from run_benchmarks.results.consistency import doubts
 from run_benchmarks.results.cut_off import cut_off_figures
 from run_benchmarks.results.disturbances import refused
 from run_benchmarks.results.doubts import doubtful, suspension_notes, suspension_of, told_apart
+from run_benchmarks.results.evaluations import Evaluations, evaluation_notes, evaluation_that_met
 from run_benchmarks.results.evidence import NodeLogs, below_run
 from run_benchmarks.results.faults import LONGEST_PROBLEM, fault_of, notes_on_logs
 from run_benchmarks.results.followed import with_log
@@ -30,12 +30,10 @@ from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power_limits import limit_notes
 from run_benchmarks.results.provenance import provenance_of
 from run_benchmarks.results.quality import (
+    Evaluated,
     better_of,
-    evaluation_notes,
-    evaluation_that_met,
     is_true,
     loss_notes,
-    meets_target,
     met_untrained,
 )
 from run_benchmarks.results.rank_logs import RankLogs, read_rank_logs
@@ -121,8 +119,10 @@ def judge_logs(
     case: PlannedCase, folders: Sequence[Path], seen: Observation, followed: Path | None = None
 ) -> RoundResult:
     """Judge a round by its node folders, whose failure is explained; `followed` stands in for rank 0's log."""
-    own_script, meets = not case.uses_driver, partial(meets_target, case)
-    logs = read_rank_logs(folders, case.ranks_of_node, own_script=own_script, meets=meets, followed=followed)
+    own_script, evaluations = not case.uses_driver, Evaluations(case)
+    logs = read_rank_logs(
+        folders, case.ranks_of_node, own_script=own_script, meets=evaluations.meets, followed=followed
+    )
     search = search_of(case, folders, followed)
     if search:
         logs = search.in_place_of(logs)
@@ -132,12 +132,13 @@ def judge_logs(
     continued = _continued(logs.events)
     own, figure_notes = case_figures(facts, case.chip)
     late = stragglers(facts, case.settings.nproc) if case.uses_driver else []
-    met = evaluation_that_met(case, logs.events, logs.met, facts)
+    best = evaluations.best(in_present_names(values, case.parameters))
+    met = evaluation_that_met(case, logs.events, logs.met, best, facts)
     told = (logs.events, logs.phases, seen.clocks, met)
     sampled = outcome_or_why(folders, *told, case.energy_factors)
     if search:
         own = search.figures(sampled.figures, len(folders), seen.failure)
-    figures = {**_training_figures(case, values, logs), **sampled.figures, **own}
+    figures = {**_training_figures(case, values, logs, met), **sampled.figures, **own}
     cut_off = {} if finished or case.kind == MEASURE else cut_off_figures(logs.events)
     figures |= cut_off
     figures["acc"] = replace(figures["acc"], better=better_of(case, figures["acc"].unit))
@@ -156,7 +157,7 @@ def judge_logs(
     if case.kind == MEASURE:  # it owes none of training's figures: only those that it has are its own
         figures = {name: each for name, each in figures.items() if name in own or each.value is not None}
     times = doubted_times(case, clock_of(logs.events, met, sampled.clock, seen), figures, own)
-    unproved = "" if failure else _unproved(case, logs, values, times, seen)
+    unproved = "" if failure else _unproved(case, logs, values, times, seen, best)
     rules = rules_of(
         logs.events,
         search.differs if search else case.differs,
@@ -184,7 +185,7 @@ def judge_logs(
         *suspension_notes(seen),
         *doubted,
         *met_untrained(logs.events, facts),
-        *evaluation_notes(case, logs.events),
+        *evaluation_notes(best),
         *precision_notes(logs.events),
         *notes_on_logs(logs, figure_notes, failure),
         *(search.notes() if search and not failure else ()),
@@ -219,11 +220,19 @@ def judge_logs(
 
 
 def _unproved(
-    case: PlannedCase, logs: RankLogs, facts: Mapping[str, Any], times: Mapping[str, str], seen: Observation
+    case: PlannedCase,
+    logs: RankLogs,
+    facts: Mapping[str, Any],
+    times: Mapping[str, str],
+    seen: Observation,
+    best: Evaluated | None,
 ) -> str:
-    """What nobody can tell of a round in which nothing went wrong; `times` are those that its clock makes doubtful."""
+    """What nobody can tell of a round in which nothing went wrong.
+
+    times: those that its clock makes doubtful. best: of a script's evaluations.
+    """
     present = in_present_names(facts, case.parameters)
-    unproved = unproved_in(case, logs.events, present, seen.continue_from, is_met=logs.met is not None)
+    unproved = unproved_in(case, logs.events, present, seen.continue_from, best)
     return "; ".join(filter(None, (unproved, unproved_times(times))))
 
 
@@ -240,15 +249,14 @@ def _brief_figure(figure: Figure) -> Figure:
     return replace(figure, unit=unit, source=source, caveat=caveat)
 
 
-def _training_figures(case: PlannedCase, facts: Mapping[str, Any], logs: RankLogs) -> dict[str, Figure]:
+def _training_figures(
+    case: PlannedCase, facts: Mapping[str, Any], logs: RankLogs, met: Event | None
+) -> dict[str, Figure]:
     figures = figures_from_finished(in_present_names(facts, case.parameters), _peak(case, facts))
     figures |= legacy_rates(facts, figures)
     if case.uses_driver:
         return figures
-    return {
-        **figures,
-        **legacy_times(logs.events, evaluation_that_met(case, logs.events, logs.met, facts), figures),
-    }
+    return {**figures, **legacy_times(logs.events, met, figures)}
 
 
 def _verdict(case: PlannedCase, facts: Mapping[str, Any]) -> Verdict:

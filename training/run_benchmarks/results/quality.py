@@ -22,6 +22,7 @@ from utils.records import Failure, FailureClass
 TOLERANCE = 1.001
 # A script of a case's own may count in per cent, and a trial may aim at less than one of them.
 LEAST_SHARE = 0.5
+MOST_PART = 2.0  # so much is no part of 1, however the metric is named
 # Metrics that are a part of all, by their names: of others 1 may be a small target.
 SHARE = re.compile(r"(^|_)(accuracy|acc\d*|exact_match|em|embedding_average)(_|$)", re.IGNORECASE)
 # Metrics that are met from above, by their names; a script of a case's own says it itself as `metric_better`.
@@ -70,80 +71,58 @@ def better_of(case: PlannedCase, metric: str) -> str:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A metric as a script of a case's own reports it, and the only target that the plan has, which is the metric's."""
+    """A metric as a script of a case's own reports it, and the only target that the plan has, which is the metric's.
+
+    reached: what FINISHED says that the metric came to; None where that is not known.
+    """
 
     case: PlannedCase
     metric: str
     value: float
     target: float
+    reached: float | None = None
 
     @property
     def is_above_share(self) -> bool:
         """Whether it is more than all, of a metric that is a part of all as its target is: it may be in per cent."""
-        is_share = SHARE.search(self.metric) and better_of(self.case, self.metric) != LOWER
+        is_share = SHARE.search(self.metric) and not self.is_better_lower
         return bool(is_share) and 0 < self.target <= 1 and self.value > TOLERANCE
+
+    @property
+    def is_of_another_unit(self) -> bool:
+        """Whether it is in per cent, and its target a part of 1: by its name, or as FINISHED has a part of 1."""
+        is_part = 0 < self.target <= 1 and self.reached is not None and 0 <= self.reached <= TOLERANCE
+        return self.is_above_share or (is_part and self.value >= MOST_PART and not self.is_better_lower)
+
+    @property
+    def is_better_lower(self) -> bool:
+        """Whether the metric is met from above."""
+        return better_of(self.case, self.metric) == LOWER
 
     def is_met(self, slack: float = 0.0) -> bool:
         """Whether it meets the target; what is of another unit meets nothing."""
-        if self.is_above_share:
+        if self.is_of_another_unit:
             return False
-        is_lower = better_of(self.case, self.metric) == LOWER
-        return self.value <= self.target + slack if is_lower else self.value >= self.target - slack
+        if self.is_better_lower:
+            return self.value <= self.target + slack
+        return self.value >= self.target - slack
 
     def may_be_met(self) -> bool:
-        """Whether it meets the target in per cent, or but for the rounding of logs."""
-        share = replace(self, value=self.value / 100) if self.is_above_share else self
-        return share.is_met(abs(self.target) * (TOLERANCE - 1))
+        """Whether it meets the target but for the rounding of logs, or does where one of both is in per cent."""
+        slack = abs(self.target) * (TOLERANCE - 1)
+        return any(replace(self, value=value).is_met(slack) for value in self._in_units())
 
+    def _in_units(self) -> Iterator[float]:
+        """The value as it is, and in the target's unit where that seems to be another, as FINISHED bears out."""
+        yield self.value
+        share, per_cent = self.value / 100, self.value * 100
+        if self.is_of_another_unit or (0 < self.target <= 1 < self.value and self._is_like_reached(share)):
+            yield share
+        if 0 <= self.value <= TOLERANCE and self.target > 1 and self._is_like_reached(per_cent):
+            yield per_cent
 
-def evaluated(case: PlannedCase, event: Event) -> Evaluated | None:
-    """What an event of a script of a case's own says of the only target that the plan has, if it does."""
-    targets = targets_in(case.parameters)
-    if case.uses_driver or event.name != EventName.EVALUATE or len(targets) != 1:
-        return None
-    ((metric, target),) = targets.items()
-    numbers = (number_in(event.value, name) for name in (metric, f"eval_{metric}"))
-    value = next((number for number in numbers if number is not None), None)
-    return None if value is None else Evaluated(case, metric, value, target)
-
-
-def meets_target(case: PlannedCase, event: Event) -> bool:
-    """Whether an evaluation, as a script of a case's own reports it, met the only target that the plan has."""
-    told = evaluated(case, event)
-    return told is not None and told.is_met()
-
-
-def evaluation_notes(case: PlannedCase, events: Sequence[Event]) -> list[str]:
-    """That a script's evaluations are of another unit than their target: none of them counts as one that met it."""
-    odd = next((told for event in events if (told := evaluated(case, event)) and told.is_above_share), None)
-    if odd is None:
-        return []
-    what = f"EVALUATE says that {odd.metric} is {odd.value:.6g}, more than all, and its target is {odd.target:.6g}"
-    return [f"{what}: of another unit it meets nothing, so when the target was met is not known"]
-
-
-def not_evaluated(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any]) -> str:
-    """That none of a script's evaluations met the target, though FINISHED says so; `events` are the first and last."""
-    told = [each for event in events if (each := evaluated(case, event))]
-    if not told or not is_true(facts.get("converged")) or any(each.may_be_met() for each in told):
-        return ""
-    last = told[-1]
-    aim = f"{TARGET}{last.metric} = {last.target:.6g}"
-    return f"that it converged is not proved: no EVALUATE met {aim}, the last says {last.value:.6g}"
-
-
-def evaluation_that_met(
-    case: PlannedCase, events: Sequence[Event], first: Event | None, facts: Mapping[str, Any]
-) -> Event | None:
-    """The evaluation that met the target, of rank 0's events; None where FINISHED does not say that it was met.
-
-    The driver ends the training with it, a script may go on: of its evaluations `first` is the first that met it.
-    """
-    if not is_true(facts.get("converged")):
-        return None
-    if not case.uses_driver:
-        return None if evaluation_notes(case, events) else first
-    return next((event for event in reversed(events) if event.name == EventName.EVALUATE), None)
+    def _is_like_reached(self, value: float) -> bool:
+        return self.reached is not None and value / 2 <= self.reached <= value * 2
 
 
 def met_untrained(events: Sequence[Event], facts: Mapping[str, Any]) -> list[str]:

@@ -291,7 +291,7 @@ class _Kept:
 
     def _keep(self, placed: tuple[int, Event]) -> None:
         name = placed[1].name
-        if self.met is None and self.log.rank == 0 and self._meets(placed[1]):
+        if self.log.rank == 0 and self._meets(placed[1]) and self.met is None:  # it is asked of each
             self.met = placed[1]
         self.finished += name == FINISHED
         self.phases.take(placed[1])

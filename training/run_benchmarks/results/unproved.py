@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from run_benchmarks.results.consistency import CLOCK_SET_S, NOTED_FACTOR
+from run_benchmarks.results.evaluations import not_evaluated
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import training_window
-from run_benchmarks.results.quality import doubt_of, not_evaluated
+from run_benchmarks.results.quality import Evaluated, doubt_of
 from run_benchmarks.results.round_result import MEASURE
 from utils.checkpoints import continued_of
 from utils.events import Event, EventName
@@ -20,14 +21,18 @@ _BOUNDS = {EventName.TRAIN_START, EventName.TRAIN_END}
 
 
 def unproved_in(
-    case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any], continue_from: str, *, is_met: bool
+    case: PlannedCase,
+    events: Sequence[Event],
+    facts: Mapping[str, Any],
+    continue_from: str,
+    best: Evaluated | None,
 ) -> str:
     """Why nobody can tell that what FINISHED's `facts` say is so, though nothing contradicts it; empty for nothing.
 
     Args:
         facts: in the present names.
         continue_from: the run that the round was to go on from, or empty.
-        is_met: whether one of all evaluations of a script of the case's own met the target.
+        best: of the evaluations of a script of the case's own.
     """
     reasons = (
         doubt_of(case, facts),
@@ -35,21 +40,22 @@ def unproved_in(
         _untimed(events, facts),
         *_other_parts(events),
         "" if continue_from else _unasked(events, facts),
-        *(() if case.uses_driver else _of_script(case, events, facts, is_met=is_met)),
+        *(() if case.uses_driver else _of_script(case, events, facts, best)),
     )
     return "; ".join(filter(None, reasons))
 
 
 def _of_script(
-    case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any], *, is_met: bool
+    case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any], best: Evaluated | None
 ) -> Iterator[str]:
     """What the shared driver's events and sums bear out, which of a script of a case's own are not required."""
     yield _met_unevaluated(events, facts)
-    yield "" if is_met or case.kind == MEASURE else not_evaluated(case, events, facts)
+    yield "" if case.kind == MEASURE else not_evaluated(best, facts)
     trained = number_in(facts, "raw_train_time") or 0.0
+    # Of none no rate is made.
     for name in ("no_eval_time", "pure_compute_time"):
         part = number_in(facts, name)
-        if part is not None and part < trained * LEAST_TRAINED:
+        if part and part < trained * LEAST_TRAINED:
             yield f"that {name} is {part:.6g} s, of {trained:.6g} s of training, is not proved"
 
 

@@ -56,7 +56,7 @@ class RankClock:
         windows = [Window(*span)] if span else None
         if isinstance(self._training, Window) and (told := when_set(steps, windows, self._training)):
             return told
-        if span and self._is_watched(span):
+        if span and (self._is_watched(span) or self._was_set_outside(span)):
             return ""
         if abs(self.moved_s) > CLOCK_SLACK_S + LEAST_PART * self.round_s:
             return (
@@ -95,6 +95,10 @@ class RankClock:
         first, last = self.watched.watched_ms
         slack_ms = 1000 * CLOCK_SLACK_S + CLOCK_SLACK * (span[1] - span[0])
         return first <= span[0] + slack_ms and span[1] <= last + slack_ms
+
+    def _was_set_outside(self, span: _Span) -> bool:
+        """Whether what moved was another controller's clock: set by so much, this one would tell a longer time."""
+        return abs(self.moved_s) > 2 * self.round_s and span[1] - span[0] <= 1000 * self.round_s
 
     @staticmethod
     def _matters(moved_ms: int, span: _Span) -> bool:
@@ -149,7 +153,7 @@ def short_of_ranks(case: PlannedCase, figures: Mapping[str, Figure], seen: Obser
     told = {name: each.value for name, each in figures.items() if each.value}
     names = ["e2e_time"] if "e2e_time" in told else [*_PARTS] if "raw_train_time" in told else []
     names = [name for name in names if name in told]
-    said_s, ran_s = sum(told[name] for name in names), seen.times.get(Stage.TRAIN.value, 0.0)
+    said_s, ran_s = sum(told[name] for name in names), _watched_s(seen)
     is_odd = ran_s - said_s > STARTING_S and 0 < said_s < LEAST_SHARE_OF_RANKS * ran_s
     if case.uses_driver or case.roles or not is_odd:
         return []
@@ -157,3 +161,9 @@ def short_of_ranks(case: PlannedCase, figures: Mapping[str, Figure], seen: Obser
     return [
         f"{what}, but its ranks ran for {ran_s:.6g} s by the controller's clock: nothing tells of the rest"
     ]
+
+
+def _watched_s(seen: Observation) -> float:
+    """For how long the controller saw the ranks run, at least: not while it was gone, nor while they stood still."""
+    unknown_s = seen.unwatched_s + (seen.allocation.suspended_s if seen.allocation else 0.0)
+    return max(0.0, seen.times.get(Stage.TRAIN.value, 0.0) - unknown_s)
