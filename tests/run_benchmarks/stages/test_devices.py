@@ -85,11 +85,11 @@ def test_a_vendors_own_code_cannot_end_the_run(site: Site, body: str, said: str)
 
 @pytest.mark.usefixtures("own_fork")  # which knows of another limit
 def test_a_vendors_own_code_that_does_not_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "LIMIT_S", 0.3)
+    monkeypatch.setattr(apart, "LIMIT_S", 3.0)  # the other files must be done within it on any machine
     text = (site.tree.training / "acme/vendor.py").read_text()
     line = text[: text.index("return stdout")].count("\n") + 1
     site.tree.write("acme/vendor.py", text.replace("return stdout.splitlines()", "while True: pass"))
-    assert_bad(site.check(devices), Status.ERROR, "was not done after 0.3 s", f"acme/vendor.py:{line}")
+    assert_bad(site.check(devices), Status.ERROR, "was not done after 3 s", f"acme/vendor.py:{line}")
 
 
 def test_names_of_devices_are_shown_without_control_characters(site: Site) -> None:
