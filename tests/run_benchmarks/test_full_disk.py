@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from run_benchmarks import judging, round_record
+from run_benchmarks import judging, round_verdicts
 from run_benchmarks.commands import run_command
 from run_benchmarks.full_disk import FULL
 from run_benchmarks.journal import Journal
@@ -208,7 +208,7 @@ def test_a_result_that_finds_no_room_again_ends_no_run(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(round_record, "write_json", no_room)
+        patched.setattr(round_verdicts, "write_json", no_room)
         assert run.main("resume") == 1
     assert [each["event"] for each in ends_in(unwritten)] == ["round_ended"]
     assert not (unwritten / "summary.json").exists()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.slurm.slurm import Slurm, why_no_slurm
+from tests.slurm.slurm import FREEZER, Slurm, why_no_slurm
 
 
 def need_slurm() -> None:
@@ -18,6 +18,13 @@ def need_slurm() -> None:
         pytest.fail(reason, pytrace=False) if os.environ.get("CI") else pytest.skip(reason)
 
 
+def need_control_groups() -> None:
+    """Skip also where Slurm cannot track processes by them."""
+    need_slurm()
+    if not FREEZER.exists():
+        pytest.skip("no control groups of version 1 on this machine")
+
+
 @pytest.fixture(scope="module")
 def shared_slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     """A cluster for the tests of a file."""
@@ -25,10 +32,9 @@ def shared_slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     before = signal.signal(signal.SIGTERM, lambda *_: pytest.exit("SIGTERM", returncode=143))
     cluster = Slurm(tmp_path_factory.mktemp("slurm"))
     try:
-        cluster.up()
-        yield cluster
+        with cluster.running():
+            yield cluster
     finally:
-        cluster.down()
         signal.signal(signal.SIGTERM, before)
 
 

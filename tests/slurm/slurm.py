@@ -9,7 +9,8 @@ import socket
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -123,6 +124,15 @@ class Slurm:
             name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "SBATCH_"))
         }
         return {**own, "PATH": SBIN, **self.variables}
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Up as long as the context lasts."""
+        try:
+            self.up()
+            yield
+        finally:
+            self.down()
 
     def up(self) -> None:
         """Start all of it, and wait until every node can be used; about a second.

@@ -32,11 +32,11 @@ from run_benchmarks.round_end import RoundEnd
 from run_benchmarks.round_hosts import granted, revisited, unless_taken_away
 from run_benchmarks.round_image import provide_image
 from run_benchmarks.round_meters import start_meters
-from run_benchmarks.round_record import note_verdict
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.round_tree import bring_to_hosts
 from run_benchmarks.round_units import RoundUnits
 from run_benchmarks.round_uptimes import find_begin, note_uptimes
+from run_benchmarks.round_verdicts import note_verdict
 from run_benchmarks.round_watch import ended_unwatched, watch_round
 from run_benchmarks.session import Interrupted, Session, in_time, now, unless_broken_off, unless_interrupted
 from run_benchmarks.stages.caches import DROP_CACHES

@@ -38,7 +38,7 @@ from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.resumption import Resumption, RoundSoFar
 from run_benchmarks.round import Round
-from run_benchmarks.round_record import results_so_far, without_record
+from run_benchmarks.round_verdicts import results_so_far, without_record
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import (
     Interrupted,

@@ -78,7 +78,7 @@ BAD = {
     "not JSON": ("{", "truncated"),
     "not an object": ("[]", "Expected `object`"),
     "nothing": ("{}", "missing required field `images`"),
-    "not UTF-8": (b'{"\xff": 1}', "utf-8"),
+    "not UTF-8": (b'{"\xff": 1}', "UTF-8"),
     "nested without end": ('{"images":' * 200_000, "characters"),
     "nested deeply": ('{"images":' * 50_000, "unknown field"),
     "nested deeply in a list": ("[" * 50_000, "Expected `object`"),
@@ -131,7 +131,9 @@ def test_what_cannot_be_built_is_refused(name: str) -> None:
     text, message = BAD[name]
     with pytest.raises(ArchitectureError) as caught:
         parse(text)
-    assert message.casefold() in caught.value.message.casefold()
+    if name == "not UTF-8":  # msgspec has written it in small letters, too
+        message = message if message in caught.value.message else message.lower()
+    assert message in caught.value.message
     assert "\n" not in caught.value.message
     assert len(caught.value.message) < 400
     assert str(caught.value).count("no architecture") == 1

@@ -22,8 +22,8 @@ from run_benchmarks.transports.base import (
 )
 from tests.run_benchmarks.process_table import pids_with
 from tests.run_benchmarks.transports.conftest import Host, eventually, node_of
-from tests.slurm.fixtures import need_slurm, speak_to
-from tests.slurm.slurm import FREEZER, Slurm
+from tests.slurm.fixtures import need_control_groups, speak_to
+from tests.slurm.slurm import Slurm
 
 SLEEP = ["sh", "-c", "echo begun; sleep 300; :"]
 
@@ -229,18 +229,13 @@ def test_cancelling_ends_the_step_while_srun_is_slow(slurm: Slurm) -> None:
 @pytest.fixture
 def tracking_slurm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Slurm]:
     """A cluster whose steps end with all that was started in them, as most sites have it."""
-    need_slurm()
-    if not FREEZER.exists():
-        pytest.skip("no control groups of version 1 on this machine")
+    need_control_groups()
     # its steps' sockets have the names of folder and node in theirs, and 108 characters at most
     with tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True) as folder:
         cluster = Slurm(Path(folder), nodes=1, prefix=f"n{uuid.uuid4().hex[:8]}x", control_groups=True)
         speak_to(cluster, monkeypatch)
-        try:
-            cluster.up()
+        with cluster.running():
             yield cluster
-        finally:
-            cluster.down()
 
 
 def test_what_a_command_leaves_running_goes_on_in_its_step(tracking_slurm: Slurm) -> None:

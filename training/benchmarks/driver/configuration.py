@@ -78,13 +78,13 @@ def _differences(of_ranks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     first = of_ranks[0]
     for name in dict.fromkeys(chain.from_iterable(of_ranks)):
         for rank, parameters in enumerate(of_ranks):
-            if _told(name, parameters) != _told(name, first):
+            if _comparable(name, parameters) != _comparable(name, first):
                 yield f"{name} is {_shown(name, parameters)} on rank {rank}, {_shown(name, first)} on rank 0"
                 break
 
 
-def _told(name: str, parameters: Mapping[str, Any]) -> str | None:
-    """A value as it can be compared, and told in a digest."""
+def _comparable(name: str, parameters: Mapping[str, Any]) -> str | None:
+    """A value as one rank's can be held against another's; None where it is not there."""
     return repr(in_order(parameters[name])) if name in parameters else None
 
 

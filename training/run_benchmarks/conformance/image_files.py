@@ -38,9 +38,8 @@ _INSTRUCTION = re.compile(r"\s*(?P<word>[A-Za-z]+)\s+(?P<rest>.*)", re.DOTALL)
 INSTALLS = "docker_image/*/*_install.sh"
 SOURCED = "*-*/config/environment_variables.sh"
 LIMIT_S = 60.0
-LONGEST_LINE = (
-    2**14
-)  # characters: nobody writes what is installed into a longer one; shlex's time is quadratic
+# Characters of a line: nobody writes what is installed into a longer one, and shlex's time is quadratic.
+LONGEST_LINE = 2**14
 
 
 def dockerfile_trouble(path: Path) -> Iterator[CheckResult]:

@@ -31,9 +31,9 @@ def clock_was_set(
 ) -> Iterator[tuple[str, str]]:
     """That a clock was set by which the node's times are told, where that matters; `source` is that of its power."""
     time = None if is_of_several else [Window(0, training.end_ms)]
-    told = when_set(steps_of(telemetry, source), time, training)
-    if told:
-        yield CLOCK_WAS_SET, f"{told}: {BY_THE_CLOCK}"
+    step = when_set(steps_of(telemetry, source), time, training)
+    if step:
+        yield CLOCK_WAS_SET, f"{step}: {BY_THE_CLOCK}"
 
 
 def steps_of(telemetry: Telemetry, source: str) -> list[ClockStep]:

@@ -24,18 +24,18 @@ class Evaluations:
 
     def meets(self, event: Event) -> bool:
         """Whether this is one that met the target."""
-        told = self._told(event)
-        for each in told:
+        evaluated = self._evaluated(event)
+        for each in evaluated:
             if self._best is None or self._is_better(each.value, self._best):
                 self._best = each
-        return bool(told) and told[0].is_met()
+        return bool(evaluated) and evaluated[0].is_met()
 
     def best(self, facts: Mapping[str, Any]) -> Evaluated | None:
         """The best of all, beside what FINISHED's `facts` say, which have the present names."""
         best = self._best
         return best and replace(best, reached=number_in(facts, f"final_{best.metric}"))
 
-    def _told(self, event: Event) -> list[Evaluated]:
+    def _evaluated(self, event: Event) -> list[Evaluated]:
         """What it says of the metric; first what has the name of an evaluation, as beside it may stand a training's."""
         if event.name != EventName.EVALUATE or len(self._targets) != 1:
             return []

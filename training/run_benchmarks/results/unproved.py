@@ -100,8 +100,8 @@ def _other_parts(events: Sequence[Event]) -> Iterator[str]:
 
     Logs and checkpoints of earlier versions do not tell of `other_code`: nobody knows what their parts ran.
     """
-    told = (continued_of(event.value) for event in events if event.name == EventName.INIT_END)
-    parts = [part for part in told if part]
+    continued = (continued_of(event.value) for event in events if event.name == EventName.INIT_END)
+    parts = [part for part in continued if part]
     if any(part.get("other_hooks") for part in parts):
         yield "an earlier part was trained with other code of the vendor (extern/), which nobody can check here"
     if any(part.get("other_code") is not False for part in parts):

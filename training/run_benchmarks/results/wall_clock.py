@@ -54,8 +54,8 @@ class RankClock:
         span = self._span(begin, end)
         steps = [step for step in self.watched.steps if not span or self._matters(step.moved_ms, span)]
         windows = [Window(*span)] if span else None
-        if isinstance(self._training, Window) and (told := when_set(steps, windows, self._training)):
-            return told
+        if isinstance(self._training, Window) and (step := when_set(steps, windows, self._training)):
+            return step
         if span and (self._is_watched(span) or self._was_set_outside(span)):
             return ""
         if abs(self.moved_s) > CLOCK_SLACK_S + LEAST_PART * self.round_s:
@@ -150,10 +150,10 @@ def unproved_times(doubts: Mapping[str, str]) -> str:
 
 def short_of_ranks(case: PlannedCase, figures: Mapping[str, Figure], seen: Observation) -> list[str]:
     """That a script took less than half of the time for which the controller saw its ranks run, by its own word."""
-    told = {name: each.value for name, each in figures.items() if each.value}
-    names = ["e2e_time"] if "e2e_time" in told else [*_PARTS] if "raw_train_time" in told else []
-    names = [name for name in names if name in told]
-    said_s, ran_s = sum(told[name] for name in names), _watched_s(seen)
+    times = {name: each.value for name, each in figures.items() if each.value}
+    names = ["e2e_time"] if "e2e_time" in times else [*_PARTS] if "raw_train_time" in times else []
+    names = [name for name in names if name in times]
+    said_s, ran_s = sum(times[name] for name in names), _watched_s(seen)
     is_odd = ran_s - said_s > STARTING_S and 0 < said_s < LEAST_SHARE_OF_RANKS * ran_s
     if case.uses_driver or case.roles or not is_odd:
         return []

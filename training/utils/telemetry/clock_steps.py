@@ -90,12 +90,13 @@ class _Source:
 
 @dataclass
 class ClockSteps:
-    """Takes the stamps of all sources of one clock, each source's in order, and keeps the steps alone."""
+    """Takes the stamps of all sources of one clock, each source's in order, and keeps the steps alone.
+
+    watched_ms: the first and the last time that it told, on the round's time line.
+    """
 
     of_controller: bool = False
-    watched_ms: tuple[int, int] | None = (
-        None  # the first and the last time that it told, on the round's time line
-    )
+    watched_ms: tuple[int, int] | None = None
     _seen: list[_Seen] = field(default_factory=list)
     _is_full: bool = False
     _sources: dict[str, _Source] = field(default_factory=dict)

@@ -23,11 +23,8 @@ GREEDY = "x = b'a' * (300 << 20); import time; time.sleep(300)"
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountedSlurm]:
     need_accounting()
     cluster = AccountedSlurm(tmp_path_factory.mktemp("slurm"), nodes=2)
-    try:
-        cluster.up()
+    with cluster.running():
         yield cluster
-    finally:
-        cluster.down()
 
 
 @pytest.fixture

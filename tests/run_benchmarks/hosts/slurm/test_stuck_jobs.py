@@ -40,11 +40,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     epilog.write_text(EPILOG.format(file=folder / "hangs"))
     epilog.chmod(0o755)
     cluster = Slurm(folder, settings=(f"Epilog={epilog}",))
-    try:
-        cluster.up()
+    with cluster.running():
         yield cluster
-    finally:
-        cluster.down()
 
 
 @pytest.fixture

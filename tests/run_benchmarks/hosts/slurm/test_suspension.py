@@ -27,7 +27,7 @@ from tests.ports import free_port
 from tests.run_benchmarks.hosts.slurm.test_runs import ended, on_slurm, started, the_round, trains, until
 from tests.run_benchmarks.process_table import pids_with
 from tests.run_benchmarks.whole_run import REAL_TRAINING, WholeRun, make_whole_run
-from tests.slurm.fixtures import need_slurm
+from tests.slurm.fixtures import need_control_groups
 from tests.slurm.slurm import Slurm
 
 PATIENCE_S = 120.0
@@ -72,14 +72,12 @@ MOMENTS = {
 @pytest.fixture(scope="module")
 def shared_slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     """One that has all that a job started stand still, as most sites do."""
-    need_slurm()
+    need_control_groups()
     prefix = f"n{uuid.uuid4().hex[:8]}x"
-    cluster = Slurm(tmp_path_factory.mktemp("slurm"), nodes=1, prefix=prefix, control_groups=True)
-    try:
-        cluster.up()
+    folder = tmp_path_factory.mktemp("slurm")
+    cluster = Slurm(folder, nodes=1, prefix=prefix, control_groups=True)
+    with cluster.running():
         yield cluster
-    finally:
-        cluster.down()
 
 
 @pytest.fixture
@@ -237,6 +235,36 @@ def test_a_job_that_a_signal_stopped_has_no_time_of_that_but_when_it_was_seen(
     kept = JobTenure(Looked(stopped, stopped, replace(stopped, state="CANCELLED")), stopped, 120)
     asyncio.run(kept.end())
     assert asyncio.run(kept.record()).suspended_s == 1.0
+
+
+def test_what_was_seen_of_a_job_that_a_signal_stopped_stays_when_the_round_is_taken_up() -> None:
+    job = job_now("RUNNING", StartTime=100)
+    earlier = GrantedJob("slurm", "17", ("n1",), suspended_s=30.0)
+    assert asyncio.run(JobTenure(Looked(job), job, 120, earlier).record()).suspended_s == 30.0
+
+
+def test_a_job_that_goes_on_was_suspended_for_what_its_record_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before, its record has no end, and the controller's clock may be ahead of Slurm's."""
+    monkeypatch.setattr(tenure, "LOOK_S", 0.01)
+    begun, suspended = job_now("RUNNING", StartTime=100), job_now("SUSPENDED", StartTime=100, SuspendTime=60)
+    running = job_now("RUNNING", StartTime=100, SuspendTime=15)  # 45 s in all
+    kept = JobTenure(Looked(suspended, running, replace(running, state="CANCELLED")), begun, 120)
+    asyncio.run(kept.end())
+    assert asyncio.run(kept.record()).suspended_s == 45.0
+
+
+@pytest.mark.parametrize(
+    ("state", "command"), [("SUSPENDED", "scontrol resume 17"), ("STOPPED", "scancel --signal=CONT 17")]
+)
+def test_what_lets_a_job_go_on_is_said(state: str, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tenure, "LOOK_S", 0.01)
+    said: list[str] = []
+    monkeypatch.setattr(LOGGER, "warning", said.append)
+    job = job_now(state, StartTime=100)
+    asyncio.run(
+        JobTenure(Looked(job, replace(job, state="CANCELLED")), job_now("RUNNING", StartTime=100), 120).end()
+    )
+    assert said == [f"Slurm's job 17 is {state}: the round goes on, or ends, when the job does ({command})"]
 
 
 @pytest.mark.parametrize(("known", "suspended"), [(("17", 35.0), 10.0), (("16", 35.0), 0.0), (None, 0.0)])

@@ -46,11 +46,8 @@ echo asked >>{folder}/asked
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     need_slurm()
     cluster = Slurm(tmp_path_factory.mktemp("slurm"), prefix="nid00000")
-    try:
-        cluster.up()
+    with cluster.running():
         yield cluster
-    finally:
-        cluster.down()
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import time
 from run_benchmarks.hosts.slurm.record import STOPPED, SUSPENDED, Job
 from utils.numbers import whole
 
-STANDS_STILL = (SUSPENDED, STOPPED)  # by `scontrol suspend` or another job's turn; by a signal
+# States in which a job stands still, by `scontrol suspend` or another job's turn, or by a signal -> what ends it.
+CONTINUED_BY = {SUSPENDED: "scontrol resume", STOPPED: "scancel --signal=CONT"}
 
 
 def suspended_s(job: Job) -> float:

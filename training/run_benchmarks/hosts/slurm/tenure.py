@@ -20,7 +20,7 @@ from run_benchmarks.hosts.slurm.record import (
     SlurmError,
     energy_in,
 )
-from run_benchmarks.hosts.slurm.suspension import STANDS_STILL, suspended_s
+from run_benchmarks.hosts.slurm.suspension import CONTINUED_BY, suspended_s
 from run_benchmarks.run_log import LOGGER
 
 LOOK_S, ENDING_LOOK_S = 10.0, 1.0
@@ -40,9 +40,9 @@ class JobTenure:
 
     def __init__(self, slurm: Slurm, job: Job, save_before: float, earlier: GrantedJob | None = None) -> None:
         self._slurm, self._job, self._save_before = slurm, job, save_before
-        known = earlier if earlier and earlier.job == job.id else None
-        self._suspended_before_s = known.suspended_before_s if known else suspended_s(job)
-        self._suspended_s = known.suspended_s if known else 0.0
+        before = earlier if earlier and earlier.job == job.id else None
+        self._suspended_before_s = before.suspended_before_s if before else suspended_s(job)
+        self._least_suspended_s = self._suspended_s = before.suspended_s if before else 0.0
         self._stopped_s = 0.0  # Slurm keeps no time of that
         self._state, self._was_taken = job.state, False
         self._has_odd_end = False  # which has been told
@@ -56,7 +56,7 @@ class JobTenure:
     @property
     def is_suspended(self) -> bool:
         """Whether it is, as of the last look."""
-        return self._job.state in STANDS_STILL
+        return self._job.state in CONTINUED_BY
 
     async def end(self) -> AllocationEnd:
         """Why it ends: Slurm's last word of it, once it is over; before that, that little time is left."""
@@ -74,18 +74,23 @@ class JobTenure:
     def _note_suspension(self, job: Job) -> None:
         """Say what is new of it."""
         self._stopped_s += LOOK_S if job.state == STOPPED else 0.0
-        stands_still = job.state in STANDS_STILL
+        stands_still = job.state in CONTINUED_BY
         if stands_still and not self.is_suspended:
-            goes_on = f"the round goes on, or ends, when the job does (scontrol resume {self.id})"
+            command = f"{CONTINUED_BY[job.state]} {self.id}"
+            goes_on = f"the round goes on, or ends, when the job does ({command})"
             LOGGER.warning(f"Slurm's job {self.id} is {job.state}: {goes_on}")
         elif self.is_suspended and not stands_still:
             LOGGER.info(f"Slurm's job {self.id} goes on")
         self._count_suspension(job)
 
     def _count_suspension(self, job: Job) -> None:
-        """As its record says while it runs; else the most that was seen: where it ends so, that lacks the last."""
+        """As its record says while it runs; else the most that was seen: where it ends so, that lacks the last.
+
+        Nor has it what was noted of a job that was stopped before a round was taken up.
+        """
         suspended = suspended_s(job) - self._suspended_before_s + self._stopped_s
-        self._suspended_s = suspended if job.state == RUNNING else max(self._suspended_s, suspended)
+        least = self._least_suspended_s if job.state == RUNNING else self._suspended_s
+        self._suspended_s = max(least, suspended)
 
     def at_end(self, script: str) -> None:
         """Let a script run on every node of the job when that is ended."""
