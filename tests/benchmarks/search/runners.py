@@ -10,6 +10,8 @@ import msgspec
 
 from benchmarks.driver.perf_log import PerfLog
 from benchmarks.search.architecture import Architecture, as_json
+from benchmarks.search.layers import Relu
+from benchmarks.search.morphism import Deepen, apply
 from benchmarks.search.protocol import Hyperparameters, Proposed, Trial
 from benchmarks.search.pytorch.runner import TrialRunner
 from benchmarks.search.pytorch.trial import training_settings
@@ -24,6 +26,13 @@ def trial(number: int = 1, architecture: Architecture = SMALL, epochs: int = 1, 
         "hyperparameters": Hyperparameters(dropout=0.0, kernel=3, batch_size=64),
     }  # fmt: skip
     return Trial(number, 1, 1, epochs, Proposed(**{**values, **proposed}))
+
+
+def child_of(parent: int) -> Trial:
+    """Trial 9, SMALL deepened behind its first ReLU."""
+    edit = Deepen(next(layer.id for layer in SMALL.main_chain if isinstance(layer, Relu)))
+    edits = (msgspec.Raw(msgspec.json.encode(edit)),)
+    return trial(9, apply(SMALL, edit), parent=parent, edits=edits)
 
 
 class Told:

@@ -620,6 +620,61 @@ def test_a_worker_that_was_done_without_has_spoilt_no_weights(engine: Bench) -> 
     assert asyncio.run(status_of_weights(engine, parent.trial)) == 200
 
 
+def test_children_that_ended_their_workers_ranks_have_failed_by_weights(engine: Bench) -> None:
+    """Each start of a worker is a life of it: another trial's weights do not cost all of them."""
+    parent = trained_by(engine, 1)
+    child_at(engine, 0, parent, proposer=1)
+    for start in (2, 3, 4):
+        assert asyncio.run(status_of_weights(engine, parent.trial)) == 200
+        engine.tick(1)
+        engine.send(register(0, start=start))
+        assert isinstance(engine.send(free(0, start=start)), Trial) or start == 4
+    assert asyncio.run(status_of_weights(engine, parent.trial)) == 404
+
+
+@pytest.mark.parametrize("are_silent", [False, True])
+def test_one_child_that_ends_ranks_or_workers_that_are_not_heard_of_spoil_no_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, are_silent: bool
+) -> None:
+    """Of several others: it may be that child's size, or the network between the hosts."""
+    engine = bench(tmp_path, monkeypatch, workers=4)
+    for worker in (0, 2, 3):
+        engine.joined(worker)
+    parent = trained_by(engine, 1)
+    if are_silent:
+        for worker in (0, 2, 3):
+            child_at(engine, worker, parent, proposer=worker)
+        engine.tick(engine.settings.lost_s + 1)
+        for worker in (0, 2, 3):
+            engine.send(register(worker))
+    else:
+        child_at(engine, 0, parent, proposer=0)
+        for worker, other in ((0, 2), (2, 3), (3, 3)):
+            engine.tick(1)
+            engine.send(register(worker, start=2))
+            engine.send(free(other, start=1 + (other == worker)))
+    lost = [event.value for event in engine.events("TRIAL_END") if event.value["state"] == "lost"]
+    assert len(lost) == 3
+    assert asyncio.run(status_of_weights(engine, parent.trial)) == 200
+
+
+def test_two_children_that_end_the_ranks_of_two_workers_spoil_them_before_their_last_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = bench(tmp_path, monkeypatch, workers=3)
+    for worker in (0, 2):
+        engine.joined(worker)
+    parent = trained_by(engine, 1)
+    for worker in (0, 2):
+        child_at(engine, worker, parent, proposer=worker)
+    for worker, start in ((0, 2), (2, 2), (0, 3)):
+        assert asyncio.run(status_of_weights(engine, parent.trial)) == 200
+        engine.tick(1)
+        engine.send(register(worker, start=start))
+        assert isinstance(engine.send(free(worker, start=start)), Trial)
+    assert asyncio.run(status_of_weights(engine, parent.trial)) == 404
+
+
 def test_too_many_requests_are_refused_and_only_those_of_that_worker(engine: Bench) -> None:
     engine.joined(1)
     for _ in range(199):

@@ -12,13 +12,11 @@ import msgspec
 import pytest
 import torch
 
-from benchmarks.search.layers import Relu
-from benchmarks.search.morphism import Deepen, apply
 from benchmarks.search.pytorch import stored_weights
 from benchmarks.search.pytorch.stored_weights import StoredWeights, WeightsError
 from benchmarks.search.pytorch.trial import TrialEngine
 from benchmarks.search.weight_exchange import LARGEST_HEADER
-from tests.benchmarks.search.runners import Told, runner_of, trial
+from tests.benchmarks.search.runners import Told, child_of, runner_of, trial
 from tests.benchmarks.search.trials import PLAIN, SMALL, alone, digits, plan, training_of
 from utils.events import parse_line
 
@@ -163,12 +161,6 @@ def test_an_error_of_the_data_or_the_controller_is_no_trials_failure(
 
 
 # ---- weights
-
-
-def child_of(parent: int, epochs: int = 1, **changes: Any) -> Any:
-    edit = Deepen(next(layer.id for layer in SMALL.main_chain if isinstance(layer, Relu)))
-    edits = (msgspec.Raw(msgspec.json.encode(edit)),)
-    return trial(9, apply(SMALL, edit), epochs, parent=parent, edits=edits, **changes)
 
 
 def test_a_child_begins_with_its_parents_accuracy_whoever_trained_it(data: Path) -> None:

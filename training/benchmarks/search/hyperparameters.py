@@ -36,6 +36,11 @@ def trained(architecture: Architecture, hyperparameters: Hyperparameters) -> Arc
     return Architecture(architecture.images, layers)
 
 
+def as_proposed(architecture: Architecture) -> Architecture:
+    """The same of all networks that a trial's hyper-parameters make of one."""
+    return trained(architecture, Hyperparameters(dropout=0.0, kernel=3, batch_size=1))
+
+
 def _set(layer: AnyLayer, hyperparameters: Hyperparameters) -> AnyLayer:
     if isinstance(layer, Conv) and layer.inserted:
         return structs.replace(layer, kernel=hyperparameters.kernel)

@@ -70,13 +70,14 @@ class Trial:
 class Span:
     """A part of a worker's time, in seconds of the search's clock; None where it goes on.
 
-    trial: what it worked on; None of one in which it was there.
+    trial: what it worked on; None of one in which it was there. state, reason: how its trial ended, and why.
     """
 
     start_s: float
     end_s: float | None = None
     trial: TrialStart | None = None
     state: str = ""
+    reason: str = ""
 
 
 class Spans(list[Span]):
@@ -91,11 +92,11 @@ class Spans(list[Span]):
         """The last one, where it goes on."""
         return self[-1] if self and self[-1].end_s is None else None
 
-    def end(self, time_s: float, state: str = "") -> None:
+    def end(self, time_s: float, state: str = "", reason: str = "") -> None:
         """The last one ends, where it goes on."""
         span = self.open
         if span:
-            span.end_s, span.state = max(span.start_s, time_s), state
+            span.end_s, span.state, span.reason = max(span.start_s, time_s), state, reason
             self._ended_s += span.end_s - span.start_s
 
     def seconds(self, now_s: float) -> float:
@@ -226,7 +227,7 @@ class Account:
         if trial:
             trial.end = record
         if worker:
-            worker.worked.end(self._until(record.time_s, worker), record.state)
+            worker.worked.end(self._until(record.time_s, worker), record.state, record.reason)
 
     def _until(self, time_s: float, worker: OfWorker) -> float:
         """A moment, or where that came before: the end of the search, or of what was heard of a worker."""

@@ -18,6 +18,7 @@ from utils.search.events import Worker
 
 # A worker's clock may run so much faster.
 FASTER, ON_ITS_WAY_S = 0.01, 1.0
+STARTED_ANEW = "it was started anew"  # by its launcher: its ranks had ended
 
 
 @dataclass
@@ -43,7 +44,7 @@ class Sessions:
                 self._change(latest, "live", "back")
         elif latest and latest["session"] == message.session and latest["start"] < message.start:
             if latest["state"] == "live":
-                self.end(latest, "lost", "it was started anew")
+                self.end(latest, "lost", STARTED_ANEW)
             self._join(message, latest["number"] + 1)
         elif latest and (self._lives(latest) or latest["session"] == message.session):
             raise RefuseError(NOT_YOURS, f"worker {message.worker} has a live session, or a later one")

@@ -20,7 +20,7 @@ import torch
 from benchmarks.driver.engine import Engine
 from benchmarks.driver.inspection import hooks_of_all_ranks
 from benchmarks.driver.perf_log import PerfLog
-from benchmarks.search.architecture import Architecture, ArchitectureError, parse
+from benchmarks.search.architecture import Architecture, parse
 from benchmarks.search.hyperparameters import trained
 from benchmarks.search.morphism import Edit
 from benchmarks.search.protocol import Trial
@@ -139,8 +139,8 @@ class TrialRunner:
         """The parent as it was trained, from wherever; None where there is none, or it is lost."""
         if trial.proposed.parent is None:
             return None
-        data = self.weights.get(trial.proposed.parent) if self.weights else None
-        message = self.engine.group.broadcast((data or b"") if self.engine.rank == 0 else None).read()
+        data = self._fetched(trial.proposed.parent) if self.engine.rank == 0 else None
+        message = self.engine.group.broadcast(data).read()
         try:
             if message:
                 return StoredWeights.read(message)
@@ -149,6 +149,14 @@ class TrialRunner:
             why = str(error)
         print(f"trial {trial.trial}: the weights of trial {trial.proposed.parent}: {why}", flush=True)
         return None
+
+    def _fetched(self, parent: int) -> bytes:
+        """The parent's weights as they are stored; empty where they are not to be had. For rank 0."""
+        try:
+            return (self.weights and self.weights.get(parent)) or b""
+        except Exception as error:  # the other ranks wait for them, and a child can do without
+            print(f"the weights of trial {parent}: {raised(error)}", flush=True)
+            return b""
 
     def _training(self, trial: Trial, parent: StoredWeights | None) -> TrialTraining:
         proposed = trial.proposed
@@ -218,6 +226,7 @@ def _inherited(trial: Trial, parent: StoredWeights, architecture: Architecture) 
     try:
         edits = [msgspec.json.decode(edit, type=Edit) for edit in trial.proposed.edits]
         return inherited(parent.state, parent.architecture, edits, architecture)
-    except (ArchitectureError, msgspec.MsgspecError) as error:
-        print(f"trial {trial.trial}: its parent's weights do not fit: {raised(error)}", flush=True)
+    except Exception as error:  # another worker stored them: nothing in them ends a rank of this one
+        why = raised(error).partition("\n")[0]
+        print(f"trial {trial.trial}: its parent's weights do not fit: {why}", flush=True)
         return None

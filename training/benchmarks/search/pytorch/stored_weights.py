@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from benchmarks.search.architecture import Architecture, ArchitectureError, as_json, parse
+from benchmarks.search.architecture import Architecture, as_json, parse
 from benchmarks.search.pytorch.network import build
 from benchmarks.search.weight_exchange import LARGEST_HEADER
 
@@ -43,7 +42,8 @@ class StoredWeights:
         """What another worker stored.
 
         Raises:
-            WeightsError: it is cut off, or not the state of the network that it names.
+            WeightsError: it is cut off, not the state of the network that it names, or none that training comes to.
+                It says nothing in that worker's own words: in this one's log they might be taken for events.
         """
         try:
             length = int.from_bytes(data[:_HEADER_LENGTH], "little")
@@ -53,10 +53,11 @@ class StoredWeights:
             architecture = parse(header[_METADATA][ARCHITECTURE])
             _refuse_other_tensors(header, architecture)
             state = load(data)
-        except (SafetensorError, ArchitectureError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise WeightsError(f"{type(error).__name__}: {error}") from error
-        if not all(bool(tensor.isfinite().all()) for tensor in state.values()):
-            raise WeightsError("there are values in them that are no numbers")
+            _refuse_impossible_values(state)
+        except WeightsError:
+            raise
+        except Exception as error:  # what another worker makes up can be refused in many ways
+            raise WeightsError(f"they cannot be read: {type(error).__name__}") from error
         return cls(architecture, state)
 
 
@@ -67,5 +68,16 @@ def _refuse_other_tensors(header: Mapping[str, Any], architecture: Architecture)
     wanted = {name: (list(each.shape), _TYPES[each.dtype]) for name, each in state.items()}
     there = {name: (each["shape"], each["dtype"]) for name, each in header.items() if name != _METADATA}
     if wanted != there:
-        names = sorted(name for name in {*wanted, *there} if wanted.get(name) != there.get(name))
-        raise WeightsError(f"{len(names)} tensors are not the architecture's: {', '.join(names[:3])}")
+        others = len(there.keys() - wanted.keys())
+        names = sorted(name for name in wanted if wanted[name] != there.get(name))
+        lacking = f"; missing or of another shape: {', '.join(names[:3])}" if names else ""
+        raise WeightsError(f"{others + len(names)} tensors are not the architecture's{lacking}")
+
+
+def _refuse_impossible_values(state: Mapping[str, Tensor]) -> None:
+    """Of a variance below zero the root is no number: a child's validation would be chance, and nothing would say so."""
+    for name, tensor in state.items():
+        if not bool(tensor.isfinite().all()):
+            raise WeightsError("there are values in them that are no numbers")
+        if name.endswith(".running_var") and bool((tensor < 0).any()):
+            raise WeightsError("there are variances in them that are below zero")

@@ -8,13 +8,15 @@ batch's statistics. A skip of equal shapes changes the outputs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.search.architecture import Architecture
+from benchmarks.search.hyperparameters import as_proposed
 from benchmarks.search.layers import BatchNorm, Conv, Dense
 from benchmarks.search.morphism import Deepen, Edit, EditError, Widen, apply, width_group
 
@@ -31,7 +33,7 @@ State = dict[str, Tensor]
 
 
 def inherited(
-    state: Mapping[str, Tensor], parent: Architecture, edits: Iterable[Edit], child: Architecture
+    state: Mapping[str, Tensor], parent: Architecture, edits: Sequence[Edit], child: Architecture
 ) -> State:
     """The state of a network of `child`, which `edits` make of `parent`, from that of a network of `parent`.
 
@@ -41,16 +43,15 @@ def inherited(
     Raises:
         EditError: an edit does not fit, or what they make is not `child`.
     """
-    weights, architecture = dict(state), parent
-    for edit in edits:
-        edited = apply(architecture, edit)
-        if isinstance(edit, Widen):
-            _widen(weights, architecture, edit.layer)
-        else:
-            _insert(weights, architecture, edited, is_identity=isinstance(edit, Deepen))
-        architecture = edited
-    if architecture.shapes != child.shapes:
+    architectures = list(accumulate(edits, apply, initial=parent))
+    if as_proposed(architectures[-1]) != as_proposed(child):  # equal shapes may be of other layers
         raise EditError("the edits do not make the child of the parent")
+    weights = dict(state)
+    for edit, (before, after) in zip(edits, pairwise(architectures), strict=True):
+        if isinstance(edit, Widen):
+            _widen(weights, before, edit.layer)
+        else:
+            _insert(weights, before, after, is_identity=isinstance(edit, Deepen))
     return _with_kernels(weights, child)
 
 
