@@ -75,7 +75,7 @@ def _refuse_other_tensors(header: Mapping[str, Any], architecture: Architecture)
 
 
 def _refuse_impossible_values(state: Mapping[str, Tensor]) -> None:
-    """Of a variance below zero the root is no number: a child's validation would be chance, and nothing would say so."""
+    """With a variance below zero a child's validation would give no numbers, and nothing would say so."""
     for name, tensor in state.items():
         if not bool(tensor.isfinite().all()):
             raise WeightsError("there are values in them that are no numbers")
