@@ -16,7 +16,8 @@ from typing import BinaryIO
 from run_benchmarks.frameworks import FRAMEWORKS, STARTED_ELSEWHERE
 from run_benchmarks.plan.case_files import CASE_SCRIPT
 from run_benchmarks.plan.vendors import NO_VENDORS
-from run_benchmarks.stages.tree import LARGEST_TREE, files_in, problems_in
+from run_benchmarks.stages.tree import LARGEST_TREE
+from run_benchmarks.stages.tree_files import files_in, problems_in
 from utils.errors import FlagPerfError
 from utils.text_files import opened
 
