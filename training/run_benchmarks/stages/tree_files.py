@@ -6,6 +6,8 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Collection, Iterator
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from utils.errors import FlagPerfError, Problem
@@ -60,10 +62,10 @@ class _Walk:
     def __init__(self, folder: Path, left_out: Collection[Path]) -> None:
         self.astray: set[Path] = set()  # links that lead to what hosts do not get, or in a circle
         self._folder, self._left_out = folder, frozenset(left_out)
-        self._root = os.path.realpath(folder)
+        self._root = Path(os.path.realpath(folder))
         self._at_home = {os.path.realpath(path) for path in left_out}
-        self._text = 0
-        self._found: Counter[tuple[str, ...]] = Counter()  # paths, by the folder and the one in it that hold them
+        self._number = self._text = 0
+        self._found: Counter[tuple[str, ...]] = Counter()  # by the first two folders that hold them
 
     def paths(self) -> Iterator[Path]:
         """What a host gets, folders before what is in them, in a fixed order.
@@ -89,34 +91,35 @@ class _Walk:
 
     def _inside(self, folder: Path, *, is_linked: bool) -> list[tuple[Path, bool]]:
         """What is in a folder, the last first, and whether a link led there."""
-        names, below = sorted(os.listdir(folder), reverse=True), folder.relative_to(self._folder)
-        self._found[below.parts[:2]] += len(names)
-        self._text += sum(map(len, names)) + len(names) * len(str(below))
-        if self._found.total() > MOST_PATHS or self._text > MOST_TEXT:
+        below, paths = folder.relative_to(self._folder), list(islice(folder.iterdir(), MOST_PATHS + 1))
+        self._number += len(paths)
+        self._found[below.parts[:2]] += len(paths)
+        self._text += sum(len(path.name) for path in paths) + len(paths) * len(str(below))
+        if self._number > MOST_PATHS or self._text > MOST_TEXT:
             raise self._too_much(folder)
-        return [(folder / name, is_linked) for name in names]
+        return [(path, is_linked) for path in sorted(paths, reverse=True)]
 
     def _too_much(self, folder: Path) -> FlagPerfError:
         ((most, _),) = self._found.most_common(1)
         among = shortened(str(folder), _LONGEST_PATH)
         return FlagPerfError(
-            f"holds most of what is more than {MOST_PATHS} files and folders, or {MOST_TEXT >> 20} MiB of paths, with "
-            f"what links lead to; {among} is among it",
+            f"most of more than {MOST_PATHS} files and folders lies here, or of more than {MOST_TEXT >> 20} MiB of "
+            f"their paths; what a link leads to counts again; {among} is among it",
             where=str(self._folder.joinpath(*most)),
             remedy="move data sets elsewhere, and take away links that lead to large folders",
         )
 
     def _leads_within(self, link: Path) -> bool:
-        """Whether a link leads to what hosts get of the folder anyway: neither to what stays at home nor in a circle."""
+        """Whether a link leads to what hosts get anyway: neither to what stays at home nor in a circle."""
         try:
             target = _target_of(link)
         except OSError:  # it leads nowhere, or to itself
             return False
-        parent = os.path.join(self._root, link.parent.relative_to(self._folder))
+        parent = str(self._root / link.parent.relative_to(self._folder))
         if not target.startswith(f"{self._root}/") or f"{parent}/".startswith(f"{target}/"):
             return False
-        place = self._root
-        for name in target[len(self._root) + 1 :].split("/"):
+        place = str(self._root)
+        for name in target.removeprefix(f"{self._root}/").split("/"):
             place = f"{place}/{name}"
             if place in self._at_home or not _belongs_to_tree(name):
                 return False
@@ -127,7 +130,7 @@ def _target_of(link: Path) -> str:
     """Where a link leads in the end, as the kernel sees it: Python looks at each folder on the way, from the root."""
     place = os.open(link, os.O_PATH)
     try:
-        return os.readlink(f"/proc/self/fd/{place}")
+        return str(Path(f"/proc/self/fd/{place}").readlink())
     finally:
         os.close(place)
 
@@ -144,13 +147,23 @@ def _of_home(paths: Collection[Path], folder: Path) -> dict[Path, tuple[str, str
     if not linked:
         return {}
     going = set(paths)
-    files = (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
-    at_home = {inode: path for path in files if path not in going and (inode := _shared_inode(path))}
+    others = (path for path in _everything_in(folder) if path not in going)
+    at_home = {inode: path for path in others if (inode := _shared_inode(path))}
     return {
         path: (f"is a hard link to what hosts do not get, {at_home[inode]}", "take it away, or copy the file")
         for path, inode in linked.items()
         if inode in at_home
     }
+
+
+def _everything_in(folder: Path) -> Iterator[Path]:
+    """What lies in a folder and in those in it, hidden or not; not by recursion, as os.walk does it."""
+    waiting = [folder]
+    while waiting:
+        with suppress(OSError):  # who may not read it, or finds it gone, brings nothing of it along
+            for path in waiting.pop().iterdir():
+                yield path
+                waiting += [path] if path.is_dir() and not path.is_symlink() else []
 
 
 def _shared_inode(path: Path) -> tuple[int, int] | None:
