@@ -322,6 +322,18 @@ def test_a_checkout_of_too_many_files_is_none(tmp_path: Path, monkeypatch: pytes
         checkout_of.Checkout(make_checkout(tmp_path))
 
 
+def test_a_checkout_of_files_that_lie_very_deep_is_none(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path)
+    folder = checkout.joinpath("training/benchmarks", *["d"] * 63)
+    folder.mkdir(parents=True)
+    (folder / "x.py").touch()
+    assert checkout_of.Checkout(checkout).below("benchmarks/d")
+    (folder / "d").mkdir()
+    (folder / "d/x.py").touch()
+    with pytest.raises(FlagPerfError, match="deeper than 64 folders"):
+        checkout_of.Checkout(checkout)
+
+
 def test_what_vendors_share_is_looked_at_once(moving: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
     """The code of a case, and a vendor's images: else the work would grow with the product of two numbers."""
     training, looked = moving.checkout / "training", list[str]()

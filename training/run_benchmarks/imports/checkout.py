@@ -18,9 +18,10 @@ from run_benchmarks.plan.vendors import NO_VENDORS
 from run_benchmarks.stages.tree import LARGEST_TREE
 from run_benchmarks.stages.tree_files import files_in, problems_in
 from utils.errors import FlagPerfError
-from utils.text_files import opened
+from utils.text_files import opened, shortened
 
 BENCHMARKS, DRIVER = "benchmarks", "benchmarks/driver"
+DEEPEST = 64  # folders that hold a file, one in the other
 IMPORTS_WITHIN = 2**20  # bytes of a file
 _CONFIG = re.compile(r"config_(.+)\.py")
 _USES_DRIVER = re.compile(rb"^[ \t]*(from|import) driver\b", re.MULTILINE)
@@ -54,6 +55,13 @@ class Checkout:
         left_out = [self.path / "run_benchmarks", self.path / "result"]
         files = files_in(self.path, left_out)
         self.files = sorted(file.relative_to(self.path).as_posix() for file in files)
+        deep = [file for file in self.files if file.count("/") > DEEPEST]
+        if deep:  # each is reached from the root, folder by folder
+            where, remedy = (
+                shortened(f"{self.path}/{deep[0]}", 200),
+                "take it away: public FlagPerf has none such",
+            )
+            raise FlagPerfError(f"lies deeper than {DEEPEST} folders", where=where, remedy=remedy)
         objections = {problem.name: problem.message for problem in problems_in(self.path, left_out)}
         self._objections = objections
         # asked for each case, while vendors share a case's code: without this a file is looked at once for each

@@ -17,7 +17,8 @@ from utils.text_files import shortened
 KEPT_HIDDEN = frozenset({".dockerignore"})
 # What is walked, the hidden and what links lead to included: a folder of N files is N paths behind each link to it.
 MOST_PATHS = 100_000
-MOST_TEXT = 16 * 2**20  # characters of the paths: looking at one costs time and memory with its length
+# Characters of the paths, and of those that links lead to: looking at one costs time and memory with its length.
+MOST_TEXT = 8 * 2**20
 _LONGEST_PATH = 200  # characters of one in an error
 
 
@@ -92,17 +93,18 @@ class _Walk:
     def _inside(self, folder: Path, *, is_linked: bool) -> list[tuple[Path, bool]]:
         """What is in a folder, the last first, and whether a link led there."""
         below, paths = folder.relative_to(self._folder), list(islice(folder.iterdir(), MOST_PATHS + 1))
-        self._number += len(paths)
         self._found[below.parts[:2]] += len(paths)
-        self._text += sum(len(path.name) for path in paths) + len(paths) * len(str(below))
-        if self._number > MOST_PATHS or self._text > MOST_TEXT:
-            raise self._too_much(folder)
+        text = sum(len(path.name) for path in paths) + len(paths) * len(str(below))
+        self._count(folder, len(paths), text)
         return [(path, is_linked) for path in sorted(paths, reverse=True)]
 
-    def _too_much(self, folder: Path) -> FlagPerfError:
+    def _count(self, path: Path, number: int, text: int) -> None:
+        self._number, self._text = self._number + number, self._text + text
+        if self._number <= MOST_PATHS and self._text <= MOST_TEXT:
+            return
         ((most, _),) = self._found.most_common(1)
-        among = shortened(str(folder), _LONGEST_PATH)
-        return FlagPerfError(
+        among = shortened(str(path), _LONGEST_PATH)
+        raise FlagPerfError(
             f"most of more than {MOST_PATHS} files and folders lies here, or of more than {MOST_TEXT >> 20} MiB of "
             f"their paths; what a link leads to counts again; {among} is among it",
             where=str(self._folder.joinpath(*most)),
@@ -115,6 +117,7 @@ class _Walk:
             target = _target_of(link)
         except OSError:  # it leads nowhere, or to itself
             return False
+        self._count(link, 0, len(target))
         parent = str(self._root / link.parent.relative_to(self._folder))
         if not target.startswith(f"{self._root}/") or f"{parent}/".startswith(f"{target}/"):
             return False
