@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -144,6 +145,14 @@ class Checkout:
     def _bytes_of(self, folder: str) -> int:
         return sum((self.path / file).stat().st_size for file in self._files_of(folder))
 
+    def objection(self, *folders: str) -> str:
+        """What forbids to bring these folders, or files of these names: itself, or one that holds them."""
+        shown = [os.fsencode(folder).decode(errors="backslashreplace") for folder in folders]
+        above = [parent.as_posix() for name in shown for parent in PurePosixPath(name).parents]
+        inside = (self._objected_of(name) for name in shown)
+        bad = next((name for name in chain(above, *inside) if name in self._objections), "")
+        return f"{bad} {self._objections[bad]}" if bad else ""
+
     def why_not(self, case: PublicCase) -> str:
         """Why the case cannot run here; empty where nothing is in its way."""
         return next(filter(None, self._obstacles(case)), "")
@@ -155,12 +164,13 @@ class Checkout:
         has_script = self.below(f"{case.code}/{CASE_SCRIPT}")
         yield "" if has_script else f"{case.code} has no {CASE_SCRIPT}"
         yield "" if self.sizes(case) else "the vendor has no configuration for it"
-        size = self.size_of(case.code, case.settings, f"{BENCHMARKS}/{case.model}/README.md", DRIVER)
+        readme = f"{BENCHMARKS}/{case.model}/README.md"
+        size = self.size_of(case.code, case.settings, readme, DRIVER)
         yield f"{size >> 20} MiB, more than goes to hosts" if size > LARGEST_TREE else ""
         lacks = self.uses_driver(case) and not self.below(DRIVER)
         yield f"it imports `driver`, and the checkout has no {DRIVER}" if lacks else ""
-        bad = [name for folder in (case.code, case.settings) for name in self._objected_of(folder)]
-        yield f"{bad[0]} {self._objections[bad[0]]}" if bad else ""
+        driver = [DRIVER] if self.uses_driver(case) else []
+        yield self.objection(case.code, case.settings, readme, *driver)
 
 
 def _names_in(names: Sequence[str], folder: str) -> list[str]:

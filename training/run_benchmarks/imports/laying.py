@@ -219,17 +219,20 @@ class _Plan:
     def _names_here(self, vendor: str, framework: str) -> list[str]:
         """The names that the vendor's images for a framework have here, of those that go to hosts."""
         folder, came = f"{vendor}/{IMAGES}", self._checkout.images(vendor, framework)
-        fit = [name for name in came if self._checkout.size_of(f"{folder}/{name}") <= LARGEST_TREE]
-        return [self._free(name, folder) for name in fit]
+        return [self._free(name, folder) for name in came if not self._why_no_image(f"{folder}/{name}")]
 
-    def _add_image(self, vendor: str, name: str) -> None:
-        folder = f"{vendor}/{IMAGES}/{name}"
+    def _why_no_image(self, folder: str) -> str:
         size = self._checkout.size_of(folder)
         if size > LARGEST_TREE:
-            note = (
+            return (
                 f"{size >> 20} MiB, more than goes to hosts: build an image with what it installs by hand, and "
                 "write a Dockerfile FROM that one"
             )
+        return self._checkout.objection(folder)
+
+    def _add_image(self, vendor: str, name: str) -> None:
+        folder = f"{vendor}/{IMAGES}/{name}"
+        if note := self._why_no_image(folder):
             self.laying.rows.append(ImportedItem(vendor, f"{IMAGES}/{name}", "", (), note))
             return
         here = self._free(name, f"{vendor}/{IMAGES}")
