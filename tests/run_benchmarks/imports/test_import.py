@@ -334,6 +334,27 @@ def test_a_checkout_of_files_that_lie_very_deep_is_none(tmp_path: Path) -> None:
         checkout_of.Checkout(checkout)
 
 
+def test_what_no_host_could_get_stays_away_and_all_else_comes(moving: Moving) -> None:
+    """A name that is not UTF-8 has no place in the record either: --undo would not find it again."""
+    before, training = moving.files(), moving.checkout / "training"
+    odd = os.fsdecode(b"caf\xe9")
+    shutil.copytree(training / "other", training / odd)
+    shutil.copytree(training / "acme/docker_image/pytorch", training / f"acme/docker_image/pytorch_{odd}")
+    (training / "other/docker_image/pytorch_2.0/passwd").symlink_to("/etc/passwd")
+    (training / "benchmarks/llama3_8B/README.md").symlink_to("/etc/passwd")
+    shown = moving.lay()
+    of_vendor = row(shown, "caf\N{REPLACEMENT CHARACTER}", "toy:pytorch")
+    assert " not " in of_vendor and "caf\\xe9 its name is not UTF-8" in of_vendor
+    of_image = row(shown, "acme", "docker_image/pytorch_caf\N{REPLACEMENT CHARACTER}")
+    assert "not UTF-8" in of_image
+    assert "passwd is a link" in row(shown, "other", "docker_image/pytorch_2.0")
+    assert "README.md is a link" in row(shown, "acme", "llama3_8B:megatron")
+    assert "toy_2022:pytorch_2022" in row(shown, "acme", "toy:pytorch")
+    assert not [name for name in moving.files() if "caf" in name or "passwd" in name]
+    code, _ = moving.run("--undo")
+    assert code == 0 and moving.files() == before
+
+
 def test_what_vendors_share_is_looked_at_once(moving: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
     """The code of a case, and a vendor's images: else the work would grow with the product of two numbers."""
     training, looked = moving.checkout / "training", list[str]()

@@ -170,7 +170,7 @@ class Checkout:
         lacks = self.uses_driver(case) and not self.below(DRIVER)
         yield f"it imports `driver`, and the checkout has no {DRIVER}" if lacks else ""
         driver = [DRIVER] if self.uses_driver(case) else []
-        yield self.objection(case.code, case.settings, readme, *driver)
+        yield self.objection(case.code, case.settings, *self._files_of(readme), *driver)
 
 
 def _names_in(names: Sequence[str], folder: str) -> list[str]:
