@@ -94,8 +94,7 @@ class Spans(list[Span]):
 
     def end(self, time_s: float, state: str = "", reason: str = "") -> None:
         """The last one ends, where it goes on."""
-        span = self.open
-        if span:
+        if span := self.open:
             span.end_s, span.state, span.reason = max(span.start_s, time_s), state, reason
             self._ended_s += span.end_s - span.start_s
 
