@@ -53,8 +53,8 @@ from run_benchmarks.results.search.of_round import search_of
 from run_benchmarks.results.shortfall import shortfall
 from run_benchmarks.results.stragglers import stragglers
 from run_benchmarks.results.unproved import unproved_in
+from run_benchmarks.results.unwatched import refused
 from run_benchmarks.results.wall_clock import clock_of, doubted_times, short_of_ranks, unproved_times
-from run_benchmarks.results.watch import refused
 from run_benchmarks.stages.watch_first import went_without
 from utils.checkpoints import continued_of
 from utils.events import Event, EventName

@@ -58,7 +58,7 @@ from run_benchmarks.results.telemetry_result import (
     Reconciliation,
     RoundTelemetry,
 )
-from run_benchmarks.results.watch import Watch, not_sampled, watch_of_node
+from run_benchmarks.results.unwatched import Watch, not_sampled, watch_of_node
 from run_benchmarks.unforeseen import log_traceback
 from utils.errors import FlagPerfError, raised
 from utils.events import Event
