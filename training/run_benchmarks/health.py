@@ -13,6 +13,7 @@ from run_benchmarks.results.tables import preflight_text, remarks
 from run_benchmarks.run_log import LONG, SHORT
 from run_benchmarks.session import Session
 from run_benchmarks.stages.checks import Check, Status, with_status
+from run_benchmarks.stages.machine import same_machines
 from run_benchmarks.stages.preflight import REACHABLE, castings, preflight
 from run_benchmarks.stages.readings import Readings
 from utils.numbers import counted
@@ -85,4 +86,6 @@ async def check_standing_hosts(session: Session) -> None:
         )
     ):
         session.checks.update(of_some)
+    for host, error in same_machines(plan.cluster, session.checks).items():
+        session.checks[host].append(error)
     session.journal.write("checked", checks=plain(session.checks))
