@@ -17,16 +17,11 @@ _MARK = "machine:"
 # None of the three is enough by itself: containers of one machine have its boot in common, and copies of a virtual
 # machine its boot and the namespace's inode. Addresses are those that devices were made with: those of a container's
 # end come and go.
-ASK = rf"""
-uname -sr
-echo {_MARK}
-cat /proc/sys/kernel/random/boot_id
-readlink /proc/self/ns/net
-for each in /sys/class/net/*; do
-  read -r kind <"$each/addr_assign_type" && [ "$kind" = 0 ] && cat "$each/address"
-done 2>/dev/null
-exit 0
-"""
+ASK = (
+    f"uname -sr; echo {_MARK}; cat /proc/sys/kernel/random/boot_id; readlink /proc/self/ns/net; "
+    'for at in /sys/class/net/*; do read -r kind <"$at/addr_assign_type" && [ "$kind" = 0 ] && cat "$at/address"; done; '
+    "exit 0"
+)
 _TOLD = re.compile(r"(?P<boot>[0-9a-f-]{36})\n(?P<namespace>net:\[\d+\])\n(?P<addresses>.*)", re.DOTALL)
 _WHICH = "the same boot, network namespace and MAC addresses"
 _REMEDY = (
