@@ -19,8 +19,8 @@ _MARK = "machine:"
 # end come and go.
 ASK = (
     f"uname -sr; echo {_MARK}; cat /proc/sys/kernel/random/boot_id; readlink /proc/self/ns/net; "
-    'for at in /sys/class/net/*; do read -r kind <"$at/addr_assign_type" && [ "$kind" = 0 ] && cat "$at/address"; done; '
-    "exit 0"
+    'for at in /sys/class/net/*; do read -r kind <"$at/addr_assign_type" && [ "$kind" = 0 ] && cat "$at/address"; '
+    "done; exit 0"
 )
 _TOLD = re.compile(r"(?P<boot>[0-9a-f-]{36})\n(?P<namespace>net:\[\d+\])\n(?P<addresses>.*)", re.DOTALL)
 _WHICH = "the same boot, network namespace and MAC addresses"

@@ -105,7 +105,9 @@ def job_in(record: str, asked: str = "") -> Job:
         quoted = shortened(record, LONGEST_QUOTE)
         raise UnreadableError(f"there is no {' and no '.join(sorted(missing))}: {quoted!r}", SHOW_JOB)
     if asked and told["JobId"] != asked:
-        raise UnreadableError(f"it is of job {shortened(told['JobId'], LONGEST_FIELD)}, not of {asked}", SHOW_JOB)
+        raise UnreadableError(
+            f"it is of job {shortened(told['JobId'], LONGEST_FIELD)}, not of {asked}", SHOW_JOB
+        )
     listed = told.get("NodeList", "")
     try:
         nodes = nodes_in(listed)
