@@ -57,6 +57,41 @@ def test_a_silence_is_usual_that_is_no_longer_than_the_longest_before() -> None:
     assert pace.is_usual(7.0) and not pace.is_usual(7.1)
 
 
+@pytest.mark.parametrize("is_read_first", [False, True])
+def test_a_pause_is_no_gap_whoever_hears_of_it_first(is_read_first: bool) -> None:
+    """The first report behind it may be read before anybody knows that there was one."""
+    pace = Pace()
+    for now in range(10):
+        pace.note(Event(STEP_END, time_ms=1 + 1000 * now), float(now))
+    before = pace.limit_s(None)
+    pauses = [lambda: pace.note(Event(STEP_END, time_ms=5_000_000), 5000.0), lambda: pace.pause(9.5)]
+    for each in pauses if is_read_first else reversed(pauses):
+        each()
+    pace.note(Event(STEP_END, time_ms=5_001_000), 5001.0)
+    assert pace.limit_s(None) == before
+    assert not pace.is_usual(1.1)
+
+
+def test_an_epoch_that_a_pause_made_longer_says_nothing_of_the_pace() -> None:
+    pace = Pace()
+    for now in range(5):
+        pace.note(Event("EPOCH", {"seconds": 10.0}), 1000.0 + now)
+    pace.pause(5000.0)
+    for now in range(5):
+        pace.note(Event("EPOCH", {"seconds": 4100.0}), 5001.0 + now)
+    assert not pace.is_usual(10.1)
+    pace.note(Event("EPOCH", {"seconds": 20.0}), 5030.0)
+    assert pace.is_usual(20.0)
+
+
+def test_who_has_seen_nothing_but_pauses_knows_no_pace() -> None:
+    pace = Pace()
+    for now in range(10):
+        pace.note(Event(STEP_END), float(now))
+        pace.pause(now - 0.5)
+    assert pace.limit_s(None) is None and pace.limit_s(7.0) == 7.0
+
+
 def test_nothing_is_hung_where_it_is_turned_off() -> None:
     assert limit(*INITIAL, *STEPS, setting=0.0) is None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +28,13 @@ from tests.run_benchmarks.one_round import make_session, result_file, run_round
 from utils.records import Stage
 
 DAYS_S = 2 * 86_400.0
-UPTIMES = {"h1": Uptime("b1", 1000.0), "h2": Uptime("b2", 5000.0)}  # when the round began
+UPTIMES = {  # when the round began
+    "h1": Uptime("b1", 1000.0),
+    "h2": Uptime("b2", 5000.0),
+    "h4": Uptime("b4", 7000.0),
+    "h5": Uptime("b5", 9000.0),
+}
+TRUE = {host: f"{each.boot} {each.seconds + 70.0} 1.0" for host, each in UPTIMES.items()}
 
 
 class HostWithUptime(LocalTransport):
@@ -52,15 +58,21 @@ def own_uptime() -> tuple[str, float]:
 
 def taken_up(says: Mapping[str, str], set_s: float = 0.0, seen_s: float | None = 10.0) -> RoundState:
     """A round that was seen at its 10th second, a minute before by a clock that has been set by `set_s` since."""
-    case = make_case(list(UPTIMES))
+    case = make_case(list(says))
     times = {"launch": 2.0, "train": 40.0}
-    seen = replace(observed(case), time_s=seen_s, times=times, uptimes=UPTIMES, unwatched_s=1.0)
+    seen = replace(
+        observed(case),
+        time_s=seen_s,
+        times=times,
+        uptimes={host: UPTIMES[host] for host in says},
+        unwatched_s=1.0,
+    )
     seen_at = time.time() - 60.0 - set_s
     died = LostController(DIED, seen_at + 20.0)
     so_far = RoundSoFar(RoundKey(seen.case, 1), "train", seen, seen_at, Stage.TRAIN, controller=died)
     state = RoundState.taken_up(case, so_far)
     state.nodes = nodes_of(case, 1)
-    hosts = [Host(name, name, HostWithUptime(name, says[name])) for name in UPTIMES]
+    hosts = [Host(name, name, HostWithUptime(name, says[name])) for name in says]
     asyncio.run(find_begin(state, hosts, so_far))
     state.note_time()
     return state
@@ -85,6 +97,36 @@ def test_where_no_host_knows_it_is_noted_once_and_nobody_is_held_to_it(says: str
     state.note_time()
     assert state.time_s is None and state.times == {"launch": 2.0, "train": 40.0}
     assert state.notes == [TIME_UNKNOWN]
+
+
+@pytest.mark.parametrize("lie", ["b4 93470.0 1.0", "b4 7012.0 1.0", "b4 1e9 1.0"])
+@pytest.mark.parametrize("others", [("h1", "h2"), ("h1", "h2", "h5")])
+def test_one_host_that_says_otherwise_than_most_is_not_believed(others: Sequence[str], lie: str) -> None:
+    state = taken_up({"h4": lie, **{host: TRUE[host] for host in others}})
+    assert state.time_s == pytest.approx(70.0, abs=15.0)
+    assert state.notes == ["by the uptimes of h4 the round began at another time than by most others'"]
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        {"h1": TRUE["h1"], "h2": "b2 91470.0 1.0"},
+        {"h1": "b1 91470.0 1.0", "h2": TRUE["h2"]},
+        {"h1": TRUE["h1"], "h2": "b2 1e12 1.0"},
+        {"h1": TRUE["h1"], "h2": "b2 5012.0 1.0"},
+        {"h1": TRUE["h1"], "h2": "b2 91470.0 1.0", "h4": "b4 8000.0 1.0"},
+        {"h1": TRUE["h1"], "h2": TRUE["h2"], "h4": "b4 93470.0 1.0", "h5": "b5 95470.0 1.0"},
+        {"h1": TRUE["h1"], "h2": TRUE["h2"], "h4": "b4 7012.0 1.0", "h5": "b5 9012.0 1.0"},
+    ],
+)
+def test_where_no_more_than_half_of_the_hosts_agree_it_is_not_known(says: Mapping[str, str]) -> None:
+    """A round would be ended by its deadline, or its time be too short, by a word that others contradict."""
+    state = taken_up(says)
+    assert state.time_s is None and state.times == {"launch": 2.0, "train": 40.0}
+    assert state.notes == [
+        "the uptimes of the round's hosts do not agree on when it began",
+        TIME_UNKNOWN,
+    ]
 
 
 def test_what_one_who_took_it_up_did_not_know_the_next_does_not_know_either() -> None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from run_benchmarks import round_watch
+from run_benchmarks.pace import LEAST_STEPS
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.round_watch import SHORTEST_WATCH_S, TIMED_OUT_CODE, watch_round
 from run_benchmarks.stages.hang import HangWatch
 from run_benchmarks.stages.watch import Ended, Outcome
+from tests.fakes.runtime import FakeRuntime
 from tests.run_benchmarks.builders import make_case
+from tests.run_benchmarks.one_round import make_session
 from utils.events import Event, EventName
 
 
@@ -97,3 +101,16 @@ def test_that_the_controller_stood_still_is_a_note_of_the_round(monkeypatch: pyt
     assert state.notes == []
     waited(monkeypatch, state, hangs=HangWatch(stood_still_s=45.2))
     assert len(state.notes) == 1 and "the controller stood still for 45 s" in state.notes[0]
+
+
+def test_the_pace_of_a_round_hears_of_a_pause(tmp_path: Path) -> None:
+    """A pause that began before any event leaves no gap to go by."""
+    session = make_session(tmp_path, FakeRuntime())
+    state = RoundState(session.plan.cases[0], 1, "")
+    hangs = round_watch._watch(session, state, ()).hangs
+    for _ in range(LEAST_STEPS + 1):
+        state.training.update(Event(EventName.STEP_END))
+    assert hangs.limit_s() is not None
+    assert hangs.note_pause(10**6, 1.0)
+    assert hangs.limit_s() is None
+    session.journal.close()

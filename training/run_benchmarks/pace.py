@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -25,6 +26,15 @@ EPOCH = SearchEvent.EPOCH.value
 NAMES = frozenset(each.value for each in EventName) | {EPOCH}
 
 
+@dataclass(frozen=True)
+class _Gap:
+    """The time before an event that was read at `read_at` (monotonic); longest: of it and all before it."""
+
+    read_at: float
+    seconds: float
+    longest: float
+
+
 @dataclass
 class Pace:
     """The gaps between rank 0's events, in seconds: by its own clock, for many events may be read at once, or by ours.
@@ -34,8 +44,8 @@ class Pace:
 
     saves: bool = False
     _before: tuple[float, int] | None = None
-    _gaps: deque[float] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
-    _longest: float = 0.0
+    _gaps: deque[_Gap] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
+    _paused_at: float = -math.inf
     _counts: Counter[str] = field(default_factory=Counter)
 
     def note(self, event: Event, now: float) -> None:
@@ -46,11 +56,24 @@ class Pace:
         if before is not None and (has_begun or name == EventName.INIT_EVALUATION):
             by_its_clock = (event.time_ms - before[1]) / 1000 if event.time_ms and before[1] else 0.0
             took = number_in(event.value, "seconds") if name == EPOCH else None
-            gap = max(now - before[0], by_its_clock, took or 0.0)
-            self._longest = max(self._longest, gap)
-            self._gaps.append(gap)
+            took = took if took is not None and now - took >= self._paused_at else 0.0
+            gap = max(now - before[0], by_its_clock, took)
+            self._gaps.append(_Gap(now, gap, max(self._longest, gap)))
         if name in NAMES:
             self._counts[name] += 1
+
+    def pause(self, since: float) -> None:
+        """From `since` (monotonic) until now the training stood still, or who reads its events did.
+
+        No gap that reaches into that time says anything of its pace: not the next one, nor one that was read meanwhile.
+        """
+        self._before, self._paused_at = None, since
+        while self._gaps and self._gaps[-1].read_at > since:
+            self._gaps.pop()
+
+    @property
+    def _longest(self) -> float:
+        return self._gaps[-1].longest if self._gaps else 0.0
 
     def is_usual(self, silence_s: float) -> bool:
         """Whether it has been silent for so long before."""
@@ -65,9 +88,10 @@ class Pace:
         """
         if setting is not None:
             return setting or None
-        if self._counts[EventName.STEP_END] + self._counts[EPOCH] < LEAST_STEPS:
+        if self._counts[EventName.STEP_END] + self._counts[EPOCH] < LEAST_STEPS or not self._gaps:
             return None
-        return max(self._least_s(), OF_MEDIAN * statistics.median(self._gaps), OF_LONGEST * self._longest)
+        median = statistics.median(gap.seconds for gap in self._gaps)
+        return max(self._least_s(), OF_MEDIAN * median, OF_LONGEST * self._longest)
 
     def _least_s(self) -> float:
         counts = self._counts

@@ -38,7 +38,7 @@ from utils.errors import FlagPerfError
 from utils.records import Failure, FailureClass, Stage, Verdict
 
 TIME_UNKNOWN = (
-    "how long the round had gone on when it was taken up is not known, as none of its hosts told its uptime: "
+    "how long the round had gone on when it was taken up is not known, as its hosts' uptimes do not tell: "
     "its tasks end by their own time limit, and no time that they report is held against the controller's"
 )
 

@@ -7,11 +7,14 @@ is not booted anew: then it has another boot ID.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from run_benchmarks.hosts.base import Host
+from run_benchmarks.results.clocks import QUARTZ_DRIFT
+from run_benchmarks.results.preflight_fold import hosts_text
 from run_benchmarks.resumption import RoundSoFar
 from run_benchmarks.round_state import RoundState
 from run_benchmarks.session import now
@@ -39,15 +42,37 @@ async def note_uptimes(state: RoundState, hosts: Sequence[Host]) -> None:
 async def find_begin(state: RoundState, hosts: Sequence[Host], so_far: RoundSoFar) -> None:
     """Tell the state of a round that is taken up when that began, as far as one of its hosts knows."""
     ahead = await _ahead(state, hosts, PAUSES_S)
-    begins = [
-        begun.seconds - ahead[host].seconds
+    begins = {
+        host: begun.seconds - ahead[host].seconds
         for host, begun in state.uptimes.items()
         if host in ahead and ahead[host].boot == begun.boot
-    ]
-    if begins and so_far.seen and so_far.seen.time_s is not None:
-        elapsed_s = now() - min(begins) - so_far.seen.time_s
+    }
+    begin = _agreed(state, begins)
+    if begin is not None and so_far.seen and so_far.seen.time_s is not None:
+        elapsed_s = now() - begin - so_far.seen.time_s
         if elapsed_s >= -INEXACT_S:
             state.go_on(so_far, max(0.0, elapsed_s))
+
+
+def _agreed(state: RoundState, begins: Mapping[str, float]) -> float | None:
+    """When the round began, by what more than half of those hosts say that tell; None where no so many agree.
+
+    No single one of several is believed: its word would end a good round.
+    """
+    if not begins:
+        return None
+    begin = statistics.median_low(begins.values())
+    # each of two is inexact at both ends, and has its own quartz
+    apart_s = 2 * (INEXACT_S + QUARTZ_DRIFT * max(0.0, now() - begin))
+    odd = [host for host, each in begins.items() if abs(each - begin) > apart_s]
+    if 2 * len(odd) >= len(begins):
+        state.warn("the uptimes of the round's hosts do not agree on when it began")
+        return None
+    if odd:
+        state.warn(
+            f"by the uptimes of {hosts_text(odd)} the round began at another time than by most others'"
+        )
+    return begin
 
 
 async def _ahead(state: RoundState, hosts: Sequence[Host], pauses_s: Sequence[float]) -> dict[str, Uptime]:

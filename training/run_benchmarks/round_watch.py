@@ -103,6 +103,7 @@ def _watch(session: Session, state: RoundState, hosts: Sequence[Host], tenure: T
             lambda: _keep_stacks(session, state, hosts),
             session.plan.run.hang_timeout_s,
             lambda: tenure is not None and tenure.is_suspended,
+            state.training.pace.pause,
         ),
     )
 

@@ -38,7 +38,7 @@ from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.summary import Run, write_summary
 from run_benchmarks.resumption import Resumption, RoundSoFar
 from run_benchmarks.round import Round
-from run_benchmarks.round_verdicts import results_so_far, without_record
+from run_benchmarks.round_verdicts import exit_code_of, results_so_far, without_record
 from run_benchmarks.run_log import LOGGER
 from run_benchmarks.session import (
     Interrupted,
@@ -136,8 +136,8 @@ async def _check_and_run(
     except Exception as error:  # the rounds that there are make a summary all the same
         notes.append(f"the run broke off: {sentence_of(error)}")
         LOGGER.bind(detail=traceback_text(error)).error(notes[-1])
-        return _exit_code(session, results) or ExitCode.NOT_CONVERGED
-    return _exit_code(session, results)
+        return exit_code_of(session, results) or ExitCode.NOT_CONVERGED
+    return exit_code_of(session, results)
 
 
 async def _take_up(session: Session, so_far: Resumption) -> None:
@@ -289,10 +289,3 @@ def _summed_up(session: Session, summary: Run) -> Run:
     shown = f"`df -h {session.log_dir}` shows its disk"
     LOGGER.error(f"    -> once that is mended ({shown}), take the run up{within}: {command}")
     return replace(summary, exit_code=summary.exit_code or ExitCode.NOT_CONVERGED)
-
-
-def _exit_code(session: Session, results: list[RoundResult]) -> int:
-    if session.interrupt.is_set():
-        return ExitCode.INTERRUPTED
-    succeeded = all(result.verdict.is_success for result in results)
-    return ExitCode.SUCCESS if results and succeeded else ExitCode.NOT_CONVERGED

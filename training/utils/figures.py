@@ -166,7 +166,7 @@ _REGISTRY = (
     Definition(
         "round_time", "s", "start of the round..its logs collected", LOWER,
         "the controller's clock: from having its hosts to having its logs, building the image included",
-        "of a round that was taken up, where none of its hosts told how long it had gone on", None, heading="round s",
+        "of a round that was taken up, where its hosts did not tell how long it had gone on", None, heading="round s",
     ),
     Definition(
         "init_time", "s", "INIT_START..INIT_END", LOWER,

@@ -215,9 +215,8 @@ def test_code_of_case_and_driver_is_told_apart_and_that_of_an_earlier_version_is
     assert own.after(own.as_state()) == own
     shared = tmp_path / "benchmarks"
     monkeypatch.setattr(parts, "BENCHMARKS", shared)
-    paths = [
-        shared / name for name in ("bert/task.py", "bert/pytorch/case.py", "driver/loop.py", "common/a.py")
-    ]
+    own_code = ("bert/task.py", "bert/pytorch/case.py", "driver/loop.py", "common/a.py")
+    paths = [*(shared / name for name in own_code), tmp_path / "utils" / "parameters.py"]
     seen = set()
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)

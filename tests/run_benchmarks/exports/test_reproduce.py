@@ -13,6 +13,7 @@ import pytest
 from run_benchmarks.exports.archive import export_archive
 from run_benchmarks.exports.reproduction import Reproduction, reproduction
 from run_benchmarks.exports.unpacking import unpack
+from run_benchmarks.plan.records import CaseSettings
 from run_benchmarks.plan.secrets import NO_SECRETS
 from tests.ports import reserved_port
 from tests.run_benchmarks.exports.demo_run import change_json
@@ -196,3 +197,36 @@ def test_a_hostile_plan_writes_and_executes_nothing(archive: Path, whole: WholeR
         assert case.parameters["train_batch_size"] == 99
         assert (made.plan.training_dir / CONFIG).read_text().endswith("\ntrain_batch_size = 99\n")
         assert "import os" not in (made.plan.training_dir / CONFIG).read_text()
+
+
+def test_an_archive_does_not_choose_what_lies_over_the_code(
+    archive: Path, whole: WholeRun, tmp_path: Path
+) -> None:
+    """Its data is mounted in the container where it lies on the hosts, and not within the tree."""
+    tree, log_path, work = whole.tree, whole.folder / "result", tmp_path / "work"
+    (work / "archive").mkdir(parents=True)
+    about = unpack(archive, work / "archive")
+    code = "/srv/flagperf/benchmarks/toy/pytorch"
+
+    def planned(name: str, host: str, settings: str) -> CaseSettings:
+        places = {"name": name, "data_dir_host": host, "data_dir_container": code}
+        change_json(
+            work / "archive" / "run" / "plan.json", lambda plan: plan["cases"][0]["settings"].update(places)
+        )
+        whole.configure(settings)
+        made = reproduction(work / "archive", about, tree.config, tree.training, log_path, work / name)
+        return made.plan.cases[0].settings
+
+    paths = (
+        "FLAGPERF_PATH = None\nFLAGPERF_PATH_HOST = '/srv/host'\nFLAGPERF_PATH_CONTAINER = '/srv/flagperf'\n"
+    )
+    inside = f"CASES = {{}}\n{paths}"
+    for name in ("again", CASE):
+        assert planned(name, "/srv/data", inside).data_dir_container == "/srv/data"
+    containers = f"{inside}RUNTIME = 'docker'\n"
+    for host in (code, "/srv/flagperf", f"/srv/data/../..{code}"):
+        with pytest.raises(FlagPerfError, match="would lie over the code in the container"):
+            planned("again", host, containers)
+    own = {"model": "toy", "data_dir_host": "/srv/own", "data_dir_container": "/srv/inside"}
+    today = planned("again", "/srv/data", f"{containers}CASES = ['again']\nagain = {own!r}\n")
+    assert (today.data_dir_host, today.data_dir_container) == ("/srv/own", "/srv/inside")

@@ -159,10 +159,21 @@ def test_the_unit_shows_in_finished_whatever_the_name(metric: str, tmp_path: Pat
     assert f"{metric} is 76, and FINISHED that it is 0.76, and its target is 0.75" in note
 
 
+@pytest.mark.parametrize("metric", ["f1", "dice", "mAP"])
+def test_what_meets_the_target_in_per_cent_too_does_not_tell_when_it_was_met(
+    metric: str, tmp_path: Path
+) -> None:
+    result = judged(tmp_path, (20.0, 90.0), metric, 0.9, **{f"final_{metric}": 90.0})
+    assert result.figures["time_to_target"].value is None and result.rules.stamp == "closed"
+    (note,) = (note for note in result.notes if note.startswith("EVALUATE says that "))
+    assert f"{metric} is 90, and FINISHED that it is 90, and its target is 0.9" in note
+
+
 @pytest.mark.parametrize(
     ("values", "metric", "target", "final"),
     [
         ((0.5, 3.0), "reward", 0.75, 3.0),
+        ((0.3, 2.4), "reward", 0.5, 0.8),  # which is noisy
         ((1.2, 0.9), "psnr_ratio", 0.75, 0.9),
         ((9.0, 0.7), "loss", 0.75, 0.7),
         ((12.0, 45.0), "mAP", 40.0, 45.0),

@@ -77,8 +77,9 @@ def _differences(of_ranks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Each name whose value is another on some rank than on rank 0, with the first such rank."""
     first = of_ranks[0]
     for name in dict.fromkeys(chain.from_iterable(of_ranks)):
+        value = _comparable(name, first)
         for rank, parameters in enumerate(of_ranks):
-            if _comparable(name, parameters) != _comparable(name, first):
+            if _comparable(name, parameters) != value:
                 yield f"{name} is {_shown(name, parameters)} on rank {rank}, {_shown(name, first)} on rank 0"
                 break
 

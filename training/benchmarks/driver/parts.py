@@ -16,7 +16,8 @@ from utils.code_files import code_files, digest_of, digest_of_file
 # The vendor's shell code that is sourced before the ranks start, beside its configuration.
 ENVIRONMENT_FILE = "environment_variables.sh"
 BENCHMARKS = Path(__file__).resolve().parents[1]
-_SHARED = ("common", "driver")  # code of all cases, below `benchmarks/`
+# Code of all cases, from `benchmarks/`; in `utils/` is what resolves their parameters.
+_SHARED = ("common", "driver", "../utils")
 # What no digest is: checkpoints of earlier versions, which are other code, do not tell theirs.
 _UNTOLD = ("",)
 
@@ -54,7 +55,7 @@ def part_of(arguments: LaunchArguments, changed: Iterable[str]) -> Parts:
 
 
 def _code_of_case(arguments: LaunchArguments) -> str:
-    """SHA-256 of the code of the case, of what its frameworks share, of the driver, and of the vendor's environment."""
+    """SHA-256 of the code of the case, of what all cases share, of the driver, and of the vendor's environment."""
     case = arguments.case_dir.parent if arguments.case_dir.is_relative_to(BENCHMARKS) else arguments.case_dir
     folders = {"case": case, **{name: BENCHMARKS / name for name in _SHARED}}
     files = {

@@ -7,10 +7,11 @@ those of the checkout's own configuration files, in a copy of the tree, where th
 from __future__ import annotations
 
 import json
+import posixpath
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from run_benchmarks.exports.archive import CODE, RUN
@@ -20,7 +21,7 @@ from run_benchmarks.plan.as_dict import plain
 from run_benchmarks.plan.cases import CASE_KEYS, case_name, parse_case_key
 from run_benchmarks.plan.config_file import ConfigFile, is_set, read_leniently
 from run_benchmarks.plan.load import load_plan
-from run_benchmarks.plan.records import Plan
+from run_benchmarks.plan.records import Plan, RunSettings
 from run_benchmarks.plan.redact import holds_hidden
 from run_benchmarks.reading import read_object
 from run_benchmarks.stages.tree import LEFT_OUT_AT_TOP
@@ -39,6 +40,7 @@ OF_THE_MEASUREMENT = {
     "REQUIRE_UNDISTURBED": "require_undisturbed",
 }
 PLAN = Path(RUN, "plan.json")
+DATA_PLACES = ("data_dir_host", "data_dir_container")
 MOST_NAMED = 20
 LONGEST_PARAMETER, LONGEST_NAME = 2**16, 100  # characters
 
@@ -66,9 +68,12 @@ def reproduction(
     """
     then = _archived_plan(unpacked)
     today_says = read_leniently(config / "test_conf.py")
-    folders = _data_folders(today_says)
-    above = ConfigFile(PLAN, _settings(then, folders, today_says, training_dir), {})
+    places = _data_places(today_says)
+    elsewhere = [case for case in then.cases if case.name not in places]
+    above = ConfigFile(PLAN, _settings(then, places, today_says, training_dir), {})
     plan = load_plan(config, training_dir, log_path=log_path, above=above)
+    for case in elsewhere:
+        _refuse_data_over_code(plan.run, case)
     today = {case.settings.name: _json(plain(case.parameters)) for case in plan.cases}
     differs = list(_code_differences(then, about, unpacked / CODE, training_dir))
     runtime = then.run.get("runtime")
@@ -82,8 +87,7 @@ def reproduction(
     differs += [
         f"{case.name}: its data is looked for where it was, in {case.settings.get('data_dir_host')}: "
         "CASES of test_conf.py does not have this case"
-        for case in then.cases
-        if case.name not in folders
+        for case in elsewhere
     ]
     if any(changed.values()):
         tree = _with_parameters(plan, changed, training_dir, work / "training")
@@ -106,27 +110,49 @@ def _archived_plan(unpacked: Path) -> ExportedPlan:
     return plan
 
 
-def _data_folders(today: Mapping[str, Any]) -> dict[str, Any]:
-    """Case -> the data directory that today's file names for it."""
+def _data_places(today: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Case -> where today's file has its data, on the hosts and in the containers; of cases in either dialect."""
     named = today.get("CASES")
-    return {case_name(str(key)): data for key, data in named.items()} if isinstance(named, Mapping) else {}
+    if isinstance(named, Mapping):
+        return {case_name(str(key)): dict.fromkeys(DATA_PLACES, data) for key, data in named.items()}
+    of_case = {name: case for name, case in today.items() if isinstance(case, Mapping)}
+    return {
+        name: {place: case[place] for place in DATA_PLACES}
+        for name, case in of_case.items()
+        if case.keys() >= {*DATA_PLACES}
+    }
 
 
 def _settings(
-    then: ExportedPlan, folders: Mapping[str, Any], today: Mapping[str, Any], training_dir: Path
+    then: ExportedPlan, places: Mapping[str, Mapping[str, Any]], today: Mapping[str, Any], training_dir: Path
 ) -> dict[str, Any]:
     """What of test_conf.py is the archive's: its cases, and what belongs to the measurement."""
-    cases = [_at(case, folders[case.name]) if case.name in folders else case for case in then.cases]
+    cases = [_at(case, places.get(case.name, {})) for case in then.cases]
     settings = {name: then.run[field] for name, field in OF_THE_MEASUREMENT.items() if field in then.run}
     if not any(is_set(today.get(name)) for name in ("FLAGPERF_PATH", "FLAGPERF_PATH_HOST")):
         settings["FLAGPERF_PATH_HOST"] = str(training_dir)  # whatever tree is deployed
     return settings | _named_cases(cases, str(today.get("VENDOR") or ""))
 
 
-def _at(case: ExportedCase, data_dir: str) -> ExportedCase:
-    """The case with its data elsewhere."""
-    places = {"data_dir_host": data_dir, "data_dir_container": data_dir}
-    return replace(case, settings={**case.settings, **places})
+def _at(case: ExportedCase, places: Mapping[str, Any]) -> ExportedCase:
+    """The case with its data in today's places; else on the hosts where it was, and under that path in containers.
+
+    Under a path of the archive's choice it could be mounted over code.
+    """
+    then = dict.fromkeys(DATA_PLACES, case.settings.get("data_dir_host"))
+    return replace(case, settings={**case.settings, **then, **places})
+
+
+def _refuse_data_over_code(run: RunSettings, case: ExportedCase) -> None:
+    """The archive's folder on the hosts may have been made by anybody, whose code would run if it lay over the tree."""
+    tree = PurePosixPath(posixpath.normpath(run.flagperf_path_container))
+    data = str(case.settings.get("data_dir_host"))
+    if run.uses_images and PurePosixPath(posixpath.normpath(data)).is_relative_to(tree):
+        raise FlagPerfError(
+            f"{case.name}: its data, {shortened(data, LONGEST_NAME)}, would lie over the code in the container, {tree}",
+            where=str(PLAN),
+            remedy="name in CASES of test_conf.py where its data lies here",
+        )
 
 
 def _named_cases(cases: Sequence[ExportedCase], default_vendor: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ TOLERANCE = 1.001
 # A script of a case's own may count in per cent, and a trial may aim at less than one of them.
 LEAST_SHARE = 0.5
 MOST_PART = 2.0  # so much is no part of 1, however the metric is named
+FAR = 10.0  # times as much at its best as in the end is not noise, but another unit
 # Metrics that are a part of all, by their names: of others 1 may be a small target.
 SHARE = re.compile(r"(^|_)(accuracy|acc\d*|exact_match|em|embedding_average)(_|$)", re.IGNORECASE)
 # Metrics that are met from above, by their names; a script of a case's own says it itself as `metric_better`.
@@ -90,9 +91,16 @@ class Evaluated:
 
     @property
     def is_of_another_unit(self) -> bool:
-        """Whether it is in per cent, and its target a part of 1: by its name, or as FINISHED has a part of 1."""
-        is_part = 0 < self.target <= 1 and self.reached is not None and 0 <= self.reached <= TOLERANCE
-        return self.is_above_share or (is_part and self.value >= MOST_PART and not self.is_better_lower)
+        """Whether it is in per cent, and its target a part of 1: by its name, or as what FINISHED has bears out.
+
+        That is a part of 1 far below it, or a number that meets the target in per cent too.
+        """
+        reached = self.reached
+        if reached is None or not 0 < self.target <= 1 or self.is_better_lower or self.value < MOST_PART:
+            return self.is_above_share
+        if reached <= TOLERANCE:
+            return self.is_above_share or 0 <= reached * FAR <= self.value
+        return self.is_above_share or reached * TOLERANCE >= self.target * 100
 
     @property
     def is_better_lower(self) -> bool:

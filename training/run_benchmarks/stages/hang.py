@@ -41,6 +41,7 @@ class HangWatch:
         setting_s: HANG_TIMEOUT, if that decides.
         look: keeps what its ranks are doing; the nodes, by rank, that could not be looked at.
         is_suspended: whether a scheduler lets the training stand still.
+        paused: is told that since then (monotonic) the controller or the training has stood still.
         unseen: these, as of the last look.
         stood_still_s: so long the controller itself did.
     """
@@ -50,6 +51,7 @@ class HangWatch:
     look: Callable[[], Awaitable[Mapping[int, Unseen]]] | None = None
     setting_s: float | None = None
     is_suspended: Callable[[], bool] = lambda: False
+    paused: Callable[[float], None] = lambda since: None
     unseen: Mapping[int, Unseen] = field(default_factory=dict)
     stood_still_s: float = 0.0
     _contact_since: float | None = float("-inf")
@@ -74,6 +76,8 @@ class HangWatch:
             self._leave_out(held_up_s + CATCH_UP_S)
         elif is_suspended:  # which is noticed some seconds late
             self._leave_out(passed_s if self._was_suspended else passed_s + CATCH_UP_S)
+        if stood_still or is_suspended:
+            self.paused(time.monotonic() - passed_s)
         self._was_suspended = is_suspended
         return stood_still
 
