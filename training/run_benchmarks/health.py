@@ -13,9 +13,9 @@ from run_benchmarks.results.tables import preflight_text, remarks
 from run_benchmarks.run_log import LONG, SHORT
 from run_benchmarks.session import Session
 from run_benchmarks.stages.checks import Check, Status, with_status
-from run_benchmarks.stages.machine import same_machines
 from run_benchmarks.stages.preflight import REACHABLE, castings, preflight
 from run_benchmarks.stages.readings import Readings
+from run_benchmarks.stages.same_machine import same_machines
 from utils.numbers import counted
 from utils.records import Failure, FailureClass, Stage, Verdict
 

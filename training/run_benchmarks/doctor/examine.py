@@ -19,9 +19,9 @@ from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.runtimes import open_runtime
 from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import Check, Checker, Place, Status, outcome
-from run_benchmarks.stages.machine import same_machines
 from run_benchmarks.stages.preflight import castings, outcomes, places_of, reachable, usual
 from run_benchmarks.stages.readings import Readings
+from run_benchmarks.stages.same_machine import same_machines
 from run_benchmarks.unforeseen import contained
 
 OWN_CHECKS: tuple[Checker[Patient], ...] = (

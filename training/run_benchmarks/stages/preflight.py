@@ -17,11 +17,11 @@ from run_benchmarks.stages.checks import Check, Checker, HostUse, Place, Status,
 from run_benchmarks.stages.data import data
 from run_benchmarks.stages.devices import devices
 from run_benchmarks.stages.fan_out import MOST_AT_ONCE
-from run_benchmarks.stages.machine import ASK, MACHINE, machine_in
 from run_benchmarks.stages.master_port import master_port
 from run_benchmarks.stages.power_meter import power_meter
 from run_benchmarks.stages.precision import precision
 from run_benchmarks.stages.readings import Readings
+from run_benchmarks.stages.same_machine import ASK, MACHINE, machine_in
 
 REACHABLE = "reachable"  # the name of that check
 REACHABLE_TIMEOUT_S = 30.0

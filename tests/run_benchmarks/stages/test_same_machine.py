@@ -15,7 +15,7 @@ from run_benchmarks.plan.records import ClusterSettings
 from run_benchmarks.plan.slurm import SlurmSettings
 from run_benchmarks.session import Session
 from run_benchmarks.stages.checks import Check, Status, with_status
-from run_benchmarks.stages.machine import MACHINE, machine_in, same_machines
+from run_benchmarks.stages.same_machine import MACHINE, machine_in, same_machines
 from run_benchmarks.transports.base import Completed
 from run_benchmarks.transports.local import LocalTransport
 from tests.fakes.runtime import FakeRuntime
