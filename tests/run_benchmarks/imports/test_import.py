@@ -18,6 +18,7 @@ from run_benchmarks import verbs
 from run_benchmarks.imports import checkout as checkout_of
 from run_benchmarks.imports import laying
 from run_benchmarks.plan_notes import notes_of
+from run_benchmarks.stages import tree_files
 from run_benchmarks.verbs import options
 from tests.run_benchmarks.imports.checkout import FILES, make_checkout
 from tests.run_benchmarks.plan.tree import TEST_CONF, Tree, make_tree
@@ -316,9 +317,79 @@ def test_what_is_copied_is_what_the_record_has_the_checksum_of(
 
 
 def test_a_checkout_of_too_many_files_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkout_of, "MOST_FILES", 3)
-    with pytest.raises(FlagPerfError, match="holds more than 3 files"):
+    monkeypatch.setattr(tree_files, "MOST_PATHS", 3)
+    with pytest.raises(FlagPerfError, match="more than 3 files"):
         checkout_of.Checkout(make_checkout(tmp_path))
+
+
+def test_a_checkout_of_files_that_lie_very_deep_is_none(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path)
+    folder = checkout.joinpath("training/benchmarks", *["d"] * 63)
+    folder.mkdir(parents=True)
+    (folder / "x.py").touch()
+    assert checkout_of.Checkout(checkout).below("benchmarks/d")
+    (folder / "d").mkdir()
+    (folder / "d/x.py").touch()
+    with pytest.raises(FlagPerfError, match="deeper than 64 folders"):
+        checkout_of.Checkout(checkout)
+
+
+def test_what_no_host_could_get_stays_away_and_all_else_comes(moving: Moving) -> None:
+    """A name that is not UTF-8 has no place in the record either: --undo would not find it again."""
+    before, training = moving.files(), moving.checkout / "training"
+    odd = os.fsdecode(b"caf\xe9")
+    shutil.copytree(training / "other", training / odd)
+    shutil.copytree(training / "acme/docker_image/pytorch", training / f"acme/docker_image/pytorch_{odd}")
+    (training / "other/docker_image/pytorch_2.0/passwd").symlink_to("/etc/passwd")
+    (training / "benchmarks/llama3_8B/README.md").symlink_to("/etc/passwd")
+    shown = moving.lay()
+    of_vendor = row(shown, "caf\N{REPLACEMENT CHARACTER}", "toy:pytorch")
+    assert " not " in of_vendor and "caf\\xe9 its name is not UTF-8" in of_vendor
+    of_image = row(shown, "acme", "docker_image/pytorch_caf\N{REPLACEMENT CHARACTER}")
+    assert "not UTF-8" in of_image
+    assert "passwd is a link" in row(shown, "other", "docker_image/pytorch_2.0")
+    assert "README.md is a link" in row(shown, "acme", "llama3_8B:megatron")
+    assert "toy_2022:pytorch_2022" in row(shown, "acme", "toy:pytorch")
+    assert not [name for name in moving.files() if "caf" in name or "passwd" in name]
+    code, _ = moving.run("--undo")
+    assert code == 0 and moving.files() == before
+
+
+def test_what_vendors_share_is_looked_at_once(moving: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code of a case, and a vendor's images: else the work would grow with the product of two numbers."""
+    training, looked = moving.checkout / "training", list[str]()
+    for number in range(20):
+        shutil.copytree(training / "other/toy-pytorch", training / f"vendor{number}/toy-pytorch")
+        shutil.copytree(
+            training / "acme/docker_image/pytorch", training / f"acme/docker_image/pytorch_{number}"
+        )
+        shutil.copytree(training / "benchmarks/toy", training / f"benchmarks/toy{number}")
+        shutil.copytree(training / "acme/toy-pytorch", training / f"acme/toy{number}-pytorch")
+    for module, name in ((checkout_of, "opened"), (laying._Plan, "_free")):
+        whole = getattr(module, name)
+
+        def counted(*given: Any, whole: Any = whole, **options: Any) -> Any:
+            looked.append(" ".join(map(str, given[-3:])))
+            return whole(*given, **options)
+
+        monkeypatch.setattr(module, name, counted)
+    shown = moving.lay("--show")
+    assert row(shown, "vendor19", "toy:pytorch") and "pytorch_19" not in row(shown, "acme", "toy19:pytorch")
+    scripts = sum("benchmarks/toy/pytorch/run_pretraining.py" in each for each in looked)
+    assert scripts == 2, "by its own name, and by that of the link toy_small"
+    assert sum("pytorch_19" in each for each in looked) == 2, "for all cases, and where it is laid"
+    assert " and 13 more" in shown
+
+
+def test_more_files_than_go_to_hosts_are_not_laid_down(
+    moving: Moving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkout's driver comes with each case that imports it."""
+    before = moving.files()
+    monkeypatch.setattr(laying, "MOST_PATHS", 10)
+    code, shown = moving.run(str(moving.checkout))
+    assert code == 2 and "more than 10 files would be laid down" in shown and "--vendor" in shown
+    assert moving.files() == before
 
 
 def test_files_are_those_of_a_folder_and_of_no_other_that_begins_like_it() -> None:

@@ -60,6 +60,34 @@ def test_a_pipe_in_place_of_a_sourced_file_is_refused(tree: Tree) -> None:
     assert "is no plain file" in problem.message
 
 
+UNPARSED = {
+    "export DB_PASSWORD=Sup3r(zqSecret": "2: bash cannot parse it (syntax error near unexpected token `(')",
+    "export DB_PASSWORD='Sup3r zqSecret": "bash cannot parse it (unexpected EOF while looking for matching `'')",
+    "case zqSecret zqSecret in": "2: bash cannot parse it (syntax error near unexpected token)",
+}
+
+
+@pytest.mark.parametrize("line", UNPARSED)
+def test_a_sourced_file_that_bash_cannot_parse_is_refused_with_its_line(line: str, tree: Tree) -> None:
+    """Sourced, it would end there, and the ranks be started without the rest of it."""
+    path = tree.write("acme/toy-pytorch/config/environment_variables.sh", f"export A=1\n{line}\nexport B=2\n")
+    (problem,) = tree.problems()[1]
+    assert UNPARSED[line] in str(problem) and str(problem).startswith(f"{path}:")
+    assert "zqSecret" not in str(problem)
+
+
+def test_what_only_a_sourced_file_switches_on_is_no_error(tree: Tree) -> None:
+    path = "acme/toy-pytorch/config/environment_variables.sh"
+    tree.write(path, "shopt -s extglob\nfor a in /opt/!(b|c); do export A=$a; done\nreturn 1\n")
+    assert tree.load().cases[0].files.environment_script == path
+
+
+def test_without_bash_a_sourced_file_is_not_parsed(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree.write("acme/toy-pytorch/config/environment_variables.sh", "export A=1(2\n")
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert tree.load().cases
+
+
 @pytest.mark.parametrize("size", [2**20 + 1, 2**43])
 def test_a_sourced_file_that_is_no_script_but_data_is_refused_and_not_read_whole(
     size: int, tree: Tree

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,32 @@ def test_a_literal_value_is_hidden_as_bash_takes_it(script: str) -> None:
     secrets = secrets_of(["SITE_MARKED"]).with_those_of({}, (), f"echo don't\n{script}\n")
     assert secrets.hide(f"got {ran.stdout} there") == "got *** there"
     assert secrets.hide("echo then true") == "echo then true"
+
+
+@pytest.mark.parametrize("operator", [";", "&", "&&", "|", "<", ">", ">>"])
+def test_the_end_of_a_value_without_its_quotes_is_hidden(operator: str, tmp_path: Path) -> None:
+    script = f"export A_TOKEN=va1ue{operator}of-1tself"
+    ran = subprocess.run(["bash", "-c", script], cwd=tmp_path, env={}, capture_output=True, text=True)
+    said = ran.stderr or "of-1tself: is a file"  # which it is, behind `>`
+    assert "of-1tself" in said
+    assert "of-1tself" not in secrets_of([]).with_those_of({}, (), f"{script}\n").hide(said)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "export A_TOKEN=va1ue;export PYTHONPATH=/opt/lib64",
+        "export A_TOKEN=$(cat /opt/lib64)||return",
+        "A_TOKEN=va1ue;source /opt/lib64",
+        "A_TOKEN=va1ue && python3",
+        "A_TOKEN=va1ue>/opt/lib64",
+        'A_TOKEN="va1ue;of-it"',
+        "PLAIN=va1ue;python3",
+    ],
+)
+def test_what_follows_a_value_and_is_none_is_shown(script: str) -> None:
+    text = "export return source python3 PYTHONPATH=/opt/lib64"
+    assert secrets_of([]).with_those_of({}, (), f"{script}\n").hide(text) == text
 
 
 @pytest.mark.timeout(200)  # it takes seconds; quadratic, many minutes

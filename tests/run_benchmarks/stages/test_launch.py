@@ -317,6 +317,24 @@ def test_the_shell_logs_sources_and_becomes_the_command(tmp_path: Path) -> None:
     assert (tmp_path / "start.log").read_text() == "mlx5 0|an argument; with $signs\noops\n"
 
 
+@pytest.mark.parametrize("line", ["export A=1(2", "export A='1", "if true; then"])
+def test_the_shell_starts_nothing_after_a_file_that_bash_cannot_parse(line: str, tmp_path: Path) -> None:
+    """Sourced, it would end there, and the ranks be started without the rest of it."""
+    environment = tmp_path / "environment_variables.sh"
+    environment.write_text(f"{line}\nexport B=2\n")
+    assert _start(tmp_path, str(environment), "echo", "started").returncode == 1
+    *_, last = (tmp_path / "start.log").read_text().splitlines()
+    assert last == f"{environment}: bash cannot parse it: the ranks are not started"
+
+
+@pytest.mark.parametrize("line", ["false", "nonesuch", "shopt -s extglob\n: !(a|b)", "return 3"])
+def test_the_shell_goes_on_whatever_a_files_commands_end_with(line: str, tmp_path: Path) -> None:
+    environment = tmp_path / "environment_variables.sh"
+    environment.write_text(f"export A=1\n{line}\n")
+    assert _start(tmp_path, str(environment), "sh", "-c", 'echo "A=$A"').returncode == 0
+    assert (tmp_path / "start.log").read_text().endswith("A=1\n")
+
+
 @pytest.mark.parametrize(("image", "after"), [("", ""), ("/opt/a:/opt/b", ":/opt/a:/opt/b")])
 def test_the_shell_puts_the_code_before_what_the_image_lets_python_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image: str, after: str

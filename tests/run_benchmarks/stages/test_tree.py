@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import tarfile
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 import pytest
 
 from run_benchmarks.plan.problems import ConfigError
+from run_benchmarks.stages import tree_files
 from run_benchmarks.stages.tree import pack_tree, tree_of, tree_problems
 from tests.run_benchmarks.plan.tree import TEST_CONF, make_tree
 from tests.run_benchmarks.stages.training_folder import make_training
@@ -136,6 +139,66 @@ def test_a_link_is_a_mistake_in_the_configuration(tmp_path: Path) -> None:
     assert {problem.name for problem in caught.value.problems} == {"benchmarks/l1", "SHM_SIZ"}
 
 
+def _farm(top: Path, links: int, name: str = "x.py") -> Path:
+    """20 folders with a file each, and links to the folder that holds them."""
+    for number in range(20):
+        (top / f"many/d{number}").mkdir(parents=True)
+        (top / f"many/d{number}/{name}").touch()
+    (top / "links").mkdir()
+    for number in range(links):
+        (top / f"links/l{number}").symlink_to("../many")
+    return top
+
+
+def _count_folders(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders that are listed from now on."""
+    listed, iterdir = [], Path.iterdir
+
+    def counted(folder: Path) -> Iterator[Path]:
+        listed.append(folder)
+        return iterdir(folder)
+
+    monkeypatch.setattr(Path, "iterdir", counted)
+    return listed
+
+
+@pytest.mark.parametrize("name", ["x.py", ".keep"])
+def test_links_to_a_large_folder_multiply_no_work(
+    name: str, training: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20 folders behind 2 links are looked at twice more; behind 20 they are too many, hidden or not."""
+    monkeypatch.setattr(tree_files, "MOST_PATHS", 200)
+    two = _farm(training / "acme/two", 2, name)
+    assert tree_problems(training, training / "result") == []
+    shutil.rmtree(two)
+    _farm(training / "acme/farm", 20, name)
+    listed = _count_folders(monkeypatch)
+    with pytest.raises(FlagPerfError, match="more than 200 files and folders") as caught:
+        tree_problems(training, training / "result")
+    assert len(listed) < 200
+    assert caught.value.where == str(training / "acme/farm") and "links" in caught.value.remedy
+    assert f"{training}/acme/farm/links/l" in caught.value.message
+
+
+def test_data_of_many_files_is_refused_where_most_of_it_lies(
+    training: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before each file is looked at; and so are few of them whose paths are very long."""
+    data = training / "acme/data/train/class"
+    data.mkdir(parents=True)
+    for number in range(60):
+        (data / f"image{number}").touch()
+    assert tree_problems(training, training / "result") == []
+    monkeypatch.setattr(tree_files, "MOST_PATHS", 50)
+    with pytest.raises(FlagPerfError, match="more than 50 files") as caught:
+        pack_tree(training)
+    assert caught.value.where == str(training / "acme/data") and "data sets" in caught.value.remedy
+    monkeypatch.undo()
+    monkeypatch.setattr(tree_files, "MOST_TEXT", 60 * len("acme/data/train/class"))
+    with pytest.raises(FlagPerfError, match="of their paths"):
+        tree_problems(training, training / "result")
+
+
 def test_a_name_that_is_no_text_is_refused(training: Path) -> None:
     odd = training / "acme" / os.fsdecode(b"caf\xe9.py")
     odd.touch()
@@ -185,6 +248,9 @@ def test_folders_may_lie_deeper_than_pythons_calls(training: Path) -> None:
     try:
         assert f"f ./{(folder / 'x.py').relative_to(training)}" in pack_tree(training).entries
         assert folder / "x.py" in files_below(training / "acme")
+        linked = training / "benchmarks/toy/pytorch/case.py"  # of which another name is looked for everywhere
+        linked.with_name("again.py").hardlink_to(linked)
+        assert tree_problems(training, training / "result") == []
     finally:
         (folder / "x.py").unlink()
         while folder.name == "d":  # which shutil.rmtree cannot

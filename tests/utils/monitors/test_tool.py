@@ -79,6 +79,14 @@ def test_what_is_wrong_is_named(
         acme(script(lines)).open()
 
 
+def test_of_words_that_are_cut_no_part_of_one_is_left(script: Callable[[str], str]) -> None:
+    """It may be of a secret, of which a part is not known again."""
+    last = "x " * (tool.MOST_SHOWN // 2 - 2)
+    with pytest.raises(FlagPerfError) as caught:
+        run_tool((script(f"echo no such key: zqSecret77 {last}; exit 3"),))
+    assert caught.value.message.endswith(f"ended with 3: ... {last.strip()}")
+
+
 def test_a_tool_that_is_not_there_or_is_no_program(tmp_path: Path) -> None:
     with pytest.raises(FlagPerfError, match="there is no acme-smi") as caught:
         acme("acme-smi").open()

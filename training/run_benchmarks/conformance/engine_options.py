@@ -13,7 +13,9 @@ from typing import Any
 from run_benchmarks.conformance.figures import says_nothing
 from run_benchmarks.conformance.records import CheckResult, failed, not_proven
 from run_benchmarks.plan.config_file import read_config_file
+from run_benchmarks.plan.handover import HAND_OVER, SEEN_BY_ALL, words_with_secrets
 from run_benchmarks.plan.problems import Problems
+from run_benchmarks.plan.secrets import Secrets
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from run_benchmarks.runtimes.engine import option_values
@@ -48,7 +50,12 @@ def options_trouble(vendor: Vendor) -> Iterator[CheckResult]:
         *_no_capability(vendor.container_options),
     ]
     yield from (failed(detail, where, remedy) for detail, remedy in trouble)
-    yield from _of_engine(vendor, where)
+    # as a run does: what is secret by its name goes to the engine by standard input
+    vendor = replace(vendor, container_options=Secrets().split_options(vendor.container_options)[0])
+    seen = words_with_secrets(vendor.container_options, Secrets())
+    yield from (failed(f"{word} {SEEN_BY_ALL}", where, HAND_OVER) for word in seen)
+    if not seen:
+        yield from _of_engine(vendor, where)
 
 
 def _unexplained(options: Any) -> Iterator[tuple[str, str]]:

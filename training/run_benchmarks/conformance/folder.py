@@ -13,7 +13,8 @@ from run_benchmarks.plan.records import CasePlan, CaseSettings, ClusterSettings,
 from run_benchmarks.plan.source_code import text_of
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE, read_vendor
-from run_benchmarks.stages.tree import DOCKER_IMAGE, LEFT_OUT_AT_TOP, files_in, problems_in, too_large
+from run_benchmarks.stages.tree import DOCKER_IMAGE, LEFT_OUT_AT_TOP, too_large
+from run_benchmarks.stages.tree_files import files_in, problems_in
 from utils.config_files import parts_of_config
 from utils.errors import FlagPerfError, Problem
 from utils.loading import why_no_file

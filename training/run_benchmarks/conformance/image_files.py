@@ -10,6 +10,7 @@ from pathlib import Path
 
 from run_benchmarks.conformance.records import CheckResult, failed
 from run_benchmarks.plan.secrets import Secrets
+from run_benchmarks.plan.shell_file import syntax_error
 from run_benchmarks.plan.source_code import text_of
 from utils.errors import FlagPerfError, nearest
 from utils.monitors.tool import run_tool
@@ -161,7 +162,11 @@ def shell_trouble(script: Path) -> Iterator[CheckResult]:
     for number, line in enumerate(lines, 1):
         for detail, remedy in unpinned(line):
             yield failed(detail, f"{script}:{number}", remedy)
-    yield from _lint([shell, "-n", str(script)], script, "correct it; it is parsed by its own shell")
+    remedy = "correct it; it is parsed by its own shell"
+    if shell == "sh":
+        yield from _lint([shell, "-n", str(script)], script, remedy)
+    elif refused := syntax_error(script):
+        yield failed(f"bash cannot parse it: {refused[1]}", refused[0], remedy)
     if shutil.which("shellcheck"):
         argv = ["shellcheck", "--severity=warning", f"--shell={shell}", "--format=gcc", str(script)]
         yield from _lint(argv, script, "mend it as shellcheck says")

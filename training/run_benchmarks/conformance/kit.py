@@ -11,6 +11,7 @@ from pathlib import Path
 
 from run_benchmarks.conformance import monitor, static, trial
 from run_benchmarks.conformance.folder import chip_of, folder_trouble, require_vendor
+from run_benchmarks.conformance.folder_secrets import secrets_in_folder
 from run_benchmarks.conformance.records import (
     REPORT_FILE,
     CheckResult,
@@ -23,6 +24,7 @@ from run_benchmarks.conformance.records import (
     read_report,
 )
 from run_benchmarks.origin import harness_of
+from run_benchmarks.plan.secrets import Secrets, by_name_alone
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from run_benchmarks.stages.devices import LISTING_S
@@ -47,8 +49,10 @@ def examine(
     Of a folder that is not safe to be read only that is said.
     """
     hardware: tuple[str, ...] = ()
+    secrets = by_name_alone()
     checks = [replace(each, part="folder", name="files") for each in folder_trouble(folder)]
     if not checks:
+        secrets = secrets_in_folder(folder)
         devices, hardware, check = _hardware(folder)
         checks = [check]
         for name in (name for name in PARTS if name in parts):
@@ -59,8 +63,8 @@ def examine(
         vendor=folder.name,
         harness=f"{harness.commit or ''}{'+' if harness.dirty else ''}",
         date=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        hardware=hardware,
-        checks=tuple(_relative(each, folder.parent) for each in checks),
+        hardware=secrets.hide_in(hardware),
+        checks=tuple(_shown(each, folder.parent, secrets) for each in checks),
     )
 
 
@@ -73,10 +77,13 @@ def _of_part(name: str, folder: Path, options: Options) -> Iterator[CheckResult]
         yield replace(failed(f"it broke off: {raised(error)}", folder), part=name, name="the part itself")
 
 
-def _relative(check: CheckResult, training: Path) -> CheckResult:
-    """With paths below `training/`: where that lies is nobody's business."""
+def _shown(check: CheckResult, training: Path, secrets: Secrets) -> CheckResult:
+    """As anybody may see it: without secrets, and with paths below `training/`: where that lies is nobody's business.
+
+    All that the kit says comes through here.
+    """
     texts = {name: getattr(check, name).replace(f"{training}/", "") for name in ("where", "detail", "remedy")}
-    return replace(check, **texts)
+    return replace(check, **secrets.hide_in(texts, names=False))
 
 
 def _hardware(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...], CheckResult]:

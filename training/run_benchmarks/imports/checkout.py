@@ -8,20 +8,21 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import islice
+from functools import cache, cached_property, partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from run_benchmarks.frameworks import FRAMEWORKS, STARTED_ELSEWHERE
 from run_benchmarks.plan.case_files import CASE_SCRIPT
 from run_benchmarks.plan.vendors import NO_VENDORS
-from run_benchmarks.stages.tree import LARGEST_TREE, files_in, problems_in
+from run_benchmarks.stages.tree import LARGEST_TREE
+from run_benchmarks.stages.tree_files import files_in, problems_in
 from utils.errors import FlagPerfError
-from utils.text_files import opened
+from utils.text_files import opened, shortened
 
 BENCHMARKS, DRIVER = "benchmarks", "benchmarks/driver"
-MOST_FILES = 100_000
+DEEPEST = 64  # folders that hold a file, one in the other
 IMPORTS_WITHIN = 2**20  # bytes of a file
 _CONFIG = re.compile(r"config_(.+)\.py")
 _USES_DRIVER = re.compile(rb"^[ \t]*(from|import) driver\b", re.MULTILINE)
@@ -53,17 +54,27 @@ class Checkout:
         """FlagPerfError: it is none."""
         self.path = _training_of(path)
         left_out = [self.path / "run_benchmarks", self.path / "result"]
-        listed = islice(files_in(self.path, left_out), MOST_FILES + 1)
-        self.files = sorted(file.relative_to(self.path).as_posix() for file in listed)
-        if len(self.files) > MOST_FILES:
-            remedy = "public FlagPerf has some thousands: give a checkout of it"
-            raise FlagPerfError(f"holds more than {MOST_FILES} files", where=str(self.path), remedy=remedy)
+        files = files_in(self.path, left_out)
+        self.files = sorted(file.relative_to(self.path).as_posix() for file in files)
+        deep = [file for file in self.files if file.count("/") > DEEPEST]
+        if deep:  # each is reached from the root, folder by folder
+            where, remedy = (
+                shortened(f"{self.path}/{deep[0]}", 200),
+                "take it away: public FlagPerf has none such",
+            )
+            raise FlagPerfError(f"lies deeper than {DEEPEST} folders", where=where, remedy=remedy)
         objections = {problem.name: problem.message for problem in problems_in(self.path, left_out)}
-        self._objections, self._objected = objections, sorted(objections)
+        self._objections = objections
+        # asked for each case, while vendors share a case's code: without this a file is looked at once for each
+        self._files_of = cache(partial(_names_in, self.files))
+        self._objected_of = cache(partial(_names_in, sorted(objections)))
+        self._size_of = cache(self._bytes_of)
+        self._images_of = cache(self._image_names)
+        self._imports_driver = cache(self._begins_with_driver)
 
     def below(self, *folders: str) -> list[str]:
         """The files in these folders, or of these names."""
-        return [file for folder in dict.fromkeys(folders) for file in _names_in(self.files, folder)]
+        return [file for folder in dict.fromkeys(folders) for file in self._files_of(folder)]
 
     @cached_property
     def vendors(self) -> list[str]:
@@ -85,9 +96,12 @@ class Checkout:
 
     def images(self, vendor: str, framework: str) -> list[str]:
         """The names of the vendor's image folders for a framework."""
+        return [name for name in self._images_of(vendor) if name.partition("_")[0] == framework]
+
+    def _image_names(self, vendor: str) -> list[str]:
         dockerfiles = (PurePosixPath(file) for file in self.below(f"{vendor}/docker_image"))
         names = {file.parts[2] for file in dockerfiles if len(file.parts) == 4 and file.name == "Dockerfile"}
-        return sorted(name for name in names if name.partition("_")[0] == framework)
+        return sorted(names)
 
     def sizes(self, case: PublicCase) -> list[str]:
         """What the case's configurations are for, as their names say: `A100x1x8`."""
@@ -97,8 +111,11 @@ class Checkout:
 
     def uses_driver(self, case: PublicCase) -> bool:
         """Whether the case imports FlagPerf's driver package of its time, and brings none."""
-        own = self.below(case.code)
-        if any(file.startswith(f"{case.code}/driver/") for file in own):
+        return self._imports_driver(case.code)
+
+    def _begins_with_driver(self, code: str) -> bool:
+        own = self.below(code)
+        if any(file.startswith(f"{code}/driver/") for file in own):
             return False
         return any(_USES_DRIVER.search(self._begin_of(file)) for file in own if file.endswith(".py"))
 
@@ -123,7 +140,18 @@ class Checkout:
 
     def size_of(self, *folders: str) -> int:
         """The bytes of the files in these folders, or of these names."""
-        return sum((self.path / file).stat().st_size for file in self.below(*folders))
+        return sum(self._size_of(folder) for folder in dict.fromkeys(folders))
+
+    def _bytes_of(self, folder: str) -> int:
+        return sum((self.path / file).stat().st_size for file in self._files_of(folder))
+
+    def objection(self, *folders: str) -> str:
+        """What forbids to bring these folders, or files of these names: itself, or one that holds them."""
+        shown = [os.fsencode(folder).decode(errors="backslashreplace") for folder in folders]
+        above = [parent.as_posix() for name in shown for parent in PurePosixPath(name).parents]
+        inside = (self._objected_of(name) for name in shown)
+        bad = next((name for name in chain(above, *inside) if name in self._objections), "")
+        return f"{bad} {self._objections[bad]}" if bad else ""
 
     def why_not(self, case: PublicCase) -> str:
         """Why the case cannot run here; empty where nothing is in its way."""
@@ -132,16 +160,17 @@ class Checkout:
     def _obstacles(self, case: PublicCase) -> Iterator[str]:
         yield STARTED_ELSEWHERE.get(case.framework, "")
         yield "" if case.framework in FRAMEWORKS else f"{case.framework} is no framework that is started here"
-        yield "" if self.below(case.code) else f"the checkout has no {case.code}"
+        yield "" if self._files_of(case.code) else f"the checkout has no {case.code}"
         has_script = self.below(f"{case.code}/{CASE_SCRIPT}")
         yield "" if has_script else f"{case.code} has no {CASE_SCRIPT}"
         yield "" if self.sizes(case) else "the vendor has no configuration for it"
-        size = self.size_of(case.code, case.settings, f"{BENCHMARKS}/{case.model}/README.md", DRIVER)
+        readme = f"{BENCHMARKS}/{case.model}/README.md"
+        size = self.size_of(case.code, case.settings, readme, DRIVER)
         yield f"{size >> 20} MiB, more than goes to hosts" if size > LARGEST_TREE else ""
         lacks = self.uses_driver(case) and not self.below(DRIVER)
         yield f"it imports `driver`, and the checkout has no {DRIVER}" if lacks else ""
-        bad = [name for folder in (case.code, case.settings) for name in _names_in(self._objected, folder)]
-        yield f"{bad[0]} {self._objections[bad[0]]}" if bad else ""
+        driver = [DRIVER] if self.uses_driver(case) else []
+        yield self.objection(case.code, case.settings, *self._files_of(readme), *driver)
 
 
 def _names_in(names: Sequence[str], folder: str) -> list[str]:

@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 from run_benchmarks.imports.checkout import BENCHMARKS, DRIVER, Checkout, PublicCase
+from run_benchmarks.imports.choice import chosen_cases, chosen_vendors
 from run_benchmarks.imports.record import IMAGES, SUFFIX, Imports, read_imports, write_imports
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from run_benchmarks.stages.tree import LARGEST_TREE
+from run_benchmarks.stages.tree_files import MOST_PATHS
 from utils.code_files import digest_of_file
-from utils.errors import FlagPerfError, Problem, ProblemsError, nearest
+from utils.errors import FlagPerfError, Problem, ProblemsError
 
 OLD_MONITOR = "stays behind: it makes itself a daemon, which nobody could be sure to end"
 BLOCK = 2**20  # bytes that are copied at a time
+MOST_NAMED = 8  # images in the note on a case
+LESS = "see what writes to the checkout, or import less of it: --vendor, --cases"
 AGAIN = "mend it and import again, or take away what came with --undo"
 
 
@@ -52,8 +57,8 @@ def lay_out(
     """
     if checkout.path == training_dir.resolve():
         raise FlagPerfError("is this checkout itself", where=str(checkout.path), remedy="give another one")
-    chosen = _chosen_vendors(checkout, vendors)
-    wanted = _chosen_cases(checkout, chosen, cases)
+    chosen = chosen_vendors(checkout, vendors)
+    wanted = chosen_cases(checkout, chosen, cases)
     plan = _Plan(checkout, training_dir, read_imports(training_dir))
     for vendor in chosen:
         plan.add(vendor, [case for case in wanted if case.vendor == vendor])
@@ -142,8 +147,7 @@ def _blocks(content: BinaryIO, room: int) -> Iterator[bytes]:
         room -= len(block)
         if room < 0:
             message = f"with it there are more than {LARGEST_TREE >> 20} MiB, which go to no host"
-            remedy = "see what writes to the checkout, or import less of it: --vendor, --cases"
-            raise FlagPerfError(message, where=str(content.name), remedy=remedy)
+            raise FlagPerfError(message, where=str(content.name), remedy=LESS)
         yield block
 
 
@@ -161,6 +165,8 @@ class _Plan:
         self.laying = Laying(checkout)
         self._checkout, self._root = checkout, training_dir
         self._laid = imports.above()
+        self._images_here = cache(self._names_here)  # asked for each case
+        self._done: set[tuple[str, str]] = set()
         # the folders of our own that vendors of the checkout have here: a model's begin with its name and a dash
         self._settings = {
             folder.name
@@ -198,26 +204,35 @@ class _Plan:
 
     def _image_of(self, case: PublicCase) -> tuple[str, str]:
         """What stands for the framework and its version in the case's keys, and a word on it."""
-        folder = f"{case.vendor}/{IMAGES}"
-        came = self._checkout.images(case.vendor, case.framework)
-        fit = [name for name in came if self._checkout.size_of(f"{folder}/{name}") <= LARGEST_TREE]
-        here = [self._free(name, folder) for name in fit]
+        here = self._images_here(case.vendor, case.framework)
         if here:
-            return here[0], f"in its keys also {', '.join(here[1:])}" if here[1:] else ""
+            named, more = here[1:MOST_NAMED], len(here) - MOST_NAMED
+            rest = f" and {more} more" if more > 0 else ""
+            return here[0], f"in its keys also {', '.join(named)}{rest}" if named else ""
+        folder = f"{case.vendor}/{IMAGES}"
         dockerfiles = (self._root / folder).glob(f"{case.framework}*/Dockerfile")
         if own := sorted(path.parent.name for path in dockerfiles):
             return own[0], f"no Dockerfile came for it: its image is ours, {IMAGES}/{own[0]}"
         remedy = f'write {folder}/{case.framework}/Dockerfile, or set RUNTIME = "process"'
         return case.framework, f"no Dockerfile came for it: {remedy}"
 
-    def _add_image(self, vendor: str, name: str) -> None:
-        folder = f"{vendor}/{IMAGES}/{name}"
+    def _names_here(self, vendor: str, framework: str) -> list[str]:
+        """The names that the vendor's images for a framework have here, of those that go to hosts."""
+        folder, came = f"{vendor}/{IMAGES}", self._checkout.images(vendor, framework)
+        return [self._free(name, folder) for name in came if not self._why_no_image(f"{folder}/{name}")]
+
+    def _why_no_image(self, folder: str) -> str:
         size = self._checkout.size_of(folder)
         if size > LARGEST_TREE:
-            note = (
+            return (
                 f"{size >> 20} MiB, more than goes to hosts: build an image with what it installs by hand, and "
                 "write a Dockerfile FROM that one"
             )
+        return self._checkout.objection(folder)
+
+    def _add_image(self, vendor: str, name: str) -> None:
+        folder = f"{vendor}/{IMAGES}/{name}"
+        if note := self._why_no_image(folder):
             self.laying.rows.append(ImportedItem(vendor, f"{IMAGES}/{name}", "", (), note))
             return
         here = self._free(name, f"{vendor}/{IMAGES}")
@@ -231,10 +246,16 @@ class _Plan:
             self.laying.rows.append(ImportedItem(vendor, f"{IMAGES}/{name}", f"{IMAGES}/{here}", (), note))
 
     def _lay(self, source: str, target: str) -> None:
-        """The files of a folder, or a file."""
+        """The files of a folder, or a file; vendors share a case's code, and cases a driver."""
+        if (source, target) in self._done:
+            return
+        self._done.add((source, target))
         for file in self._checkout.below(source):
             path = f"{target}{file.removeprefix(source)}"
             self.laying.files[path] = file
+            if len(self.laying.files) > MOST_PATHS:
+                message = f"more than {MOST_PATHS} files would be laid down; {source} is among them"
+                raise FlagPerfError(message, where=str(self._checkout.path), remedy=LESS)
 
     def _free(self, name: str, home: str, beside: Collection[str] = ()) -> str:
         """The name, or with a suffix where it is taken by what no import laid down.
@@ -255,42 +276,3 @@ class _Plan:
             yield f"{vendor}/{vendor}_monitor.py {OLD_MONITOR}"
         if not (self._root / vendor / VENDOR_FILE).is_file():
             yield f"{vendor} has no {VENDOR_FILE} here: ACCE_CONTAINER_OPT and ACCE_VISIBLE_DEVICE_ENV_NAME are needed"
-
-
-def _chosen_vendors(checkout: Checkout, vendors: Sequence[str]) -> list[str]:
-    for name in vendors:
-        if name not in checkout.vendors:
-            remedy = nearest(name, checkout.vendors) or f"it has {', '.join(checkout.vendors) or 'none'}"
-            raise FlagPerfError(f"the checkout has no vendor {name}", where="--vendor", remedy=remedy)
-    return [name for name in checkout.vendors if not vendors or name in vendors]
-
-
-def _chosen_cases(checkout: Checkout, vendors: Sequence[str], names: Sequence[str]) -> list[PublicCase]:
-    """Those that the names are of; a key of test_conf.py is one, of which the first two parts count."""
-    cases = [case for vendor in vendors for case in checkout.cases(vendor)]
-    wanted = {name: tuple(name.rpartition("/")[2].split(":")[:2]) for name in names}
-    for name, parts in wanted.items():
-        if not any(_is(case, parts) for case in cases):
-            raise _no_case(checkout, vendors, name, parts, sorted({case.model for case in cases}))
-    return [case for case in cases if not names or any(_is(case, parts) for parts in wanted.values())]
-
-
-def _no_case(
-    checkout: Checkout, vendors: Sequence[str], name: str, parts: Sequence[str], models: Sequence[str]
-) -> FlagPerfError:
-    """That there is none of this name; or that it is other vendors' alone."""
-    everyone = (case for vendor in checkout.vendors for case in checkout.cases(vendor))
-    others = sorted({case.vendor for case in everyone if _is(case, parts)})
-    there = f"there is: {', '.join(models)}"
-    if others or checkout.below(f"{BENCHMARKS}/{parts[0]}"):
-        message = f"the checkout has {name}, but no configuration of it by {', '.join(vendors)}"
-        remedy = f"it is {', '.join(others) or 'nobody'}'s; {there}"
-    else:
-        message, remedy = f"the checkout has no case {name}", nearest(parts[0], models) or there
-    return FlagPerfError(message, where="--cases", remedy=remedy)
-
-
-def _is(case: PublicCase, parts: Sequence[str]) -> bool:
-    if case.model != parts[0]:
-        return False
-    return len(parts) == 1 or case.framework in (parts[1], parts[1].partition("_")[0])

@@ -25,7 +25,7 @@ from run_benchmarks.plan.records import (
 from run_benchmarks.plan.redact import redact_text
 from run_benchmarks.plan.requirement_lines import check_requirements
 from run_benchmarks.plan.search_limits import search_misfits
-from run_benchmarks.plan.shell_file import read_script
+from run_benchmarks.plan.shell_file import read_script, syntax_error
 from run_benchmarks.plan.vendor_record import Chip, Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from utils.code_files import code_files
@@ -270,10 +270,17 @@ class CaseResolver:
 
     def _check_sourced(self, path: str) -> None:
         """Note what has a script's name and is none: without a word the ranks would start without it."""
+        file = self.root / path
+        if not file.exists():
+            return
         try:
-            read_script(self.root, path if (self.root / path).exists() else None)
+            read_script(self.root, path)
         except FlagPerfError as error:
             self._report("file", path, error.message, error.remedy)
+            return
+        if refused := syntax_error(file):
+            message = f"bash cannot parse it ({refused[1]}): the ranks would start without the rest of it"
+            self.problems.add(refused[0], file.name, None, message, f"mend it as `bash -n {file}` says")
 
     def _exists(self, path: str) -> bool:
         return (self.root / path).is_file()

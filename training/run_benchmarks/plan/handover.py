@@ -9,6 +9,7 @@ from pathlib import Path
 from run_benchmarks.plan.reader import Reader
 from run_benchmarks.plan.records import CasePlan, VendorSettings
 from run_benchmarks.plan.redact import redact_argv
+from run_benchmarks.plan.secrets import Secrets
 from utils.errors import nearest
 
 # Every engine knows these arguments and leaves them out of an image's history.
@@ -17,6 +18,8 @@ PROXIES = frozenset(
     for name in ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
     for spelling in (name, name.upper())
 )
+SEEN_BY_ALL = "holds a secret that every user of a host would see in its list of processes"
+HAND_OVER = "hand it over as a variable, -e NAME=value, or from a file on the hosts: --env-file"
 SECRETS_FOLDER = "/run/secrets"
 
 
@@ -59,12 +62,14 @@ def _check_options(reader: Reader, case: CasePlan) -> None:
         if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
             message = f"the variable {name} is secret, and a shell, by which it is handed over, cannot set it"
             reader.problem("ACCE_CONTAINER_OPT", message, "use letters, digits and _ in its name", name)
-    shown = secrets.hide_in(redact_argv(kept))
-    for word, hidden in zip(kept, shown, strict=True):
-        if word != hidden:
-            message = f"holds a secret that every user of a host would see in its list of processes: {hidden}"
-            remedy = "hand it over as a variable, -e NAME=value, or from a file on the hosts: --env-file"
-            reader.problem("ACCE_CONTAINER_OPT", message, remedy, hidden)
+    for hidden in words_with_secrets(kept, secrets):
+        reader.problem("ACCE_CONTAINER_OPT", f"{SEEN_BY_ALL}: {hidden}", HAND_OVER, hidden)
+
+
+def words_with_secrets(argv: Sequence[str], secrets: Secrets) -> list[str]:
+    """The words of a command that hold a secret, as anybody may see them."""
+    shown = secrets.hide_in(redact_argv(argv))
+    return [hidden for word, hidden in zip(argv, shown, strict=True) if word != hidden]
 
 
 def _check_dockerfile(reader: Reader, case: CasePlan, training_dir: Path) -> None:

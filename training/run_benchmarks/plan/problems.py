@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from run_benchmarks.plan.redact import redact_text
+from run_benchmarks.plan.redact import HIDDEN, redact_text
 from run_benchmarks.plan.secrets import Secrets
 from utils.errors import Problem, ProblemsError, nearest
 
@@ -57,7 +57,9 @@ class Problems:
             self._note(problem)
 
     def _note(self, problem: Problem) -> None:
-        value, message = redact_text(problem.value), redact_text(problem.message)
+        is_secret = problem.value and self.secrets.are_named(problem.name)
+        value = HIDDEN if is_secret else redact_text(problem.value)
+        message = redact_text(problem.message)
         problem = self.secrets.hide_in(replace(problem, value=value, message=message))
         problem = replace(problem, value=shorten(problem.value))
         if problem not in self._seen:  # one vendor file may serve several cases

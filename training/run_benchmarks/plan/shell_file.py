@@ -1,18 +1,27 @@
-"""Secrets that a shell file assigns as literal values, in the forms that such files are written in.
+"""Shell files that are sourced: whether bash can parse one, and the secrets that it assigns as literal values.
 
-What a script computes, or reads from elsewhere, stands nowhere in it.
+These in the forms that such files are written in: what a script computes, or reads from elsewhere, stands nowhere in
+it.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from run_benchmarks.plan.redact import secrets_in_text
+from utils.bounded_run import TooMuchOutputError, run_bounded
 from utils.errors import FlagPerfError
 
 LARGEST = 2**20  # characters of a script: more is data that lies in its place
+# As a file is read that is sourced, which may switch its patterns on: they are syntax.
+PARSE = ("bash", "-O", "extglob", "-n")
+PARSE_S = 60.0
+# What bash says of a script that it cannot parse. Its words and its lines are left out: they may be secrets.
+_REFUSED = re.compile(r"line (\d+): ((?:syntax error|unexpected EOF)[^`\n]*(?:`[^\w\n]*')?)")
 _ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
 # ${NAME:-value} and ${NAME:=value}, with or without the colon.
 _DEFAULT = re.compile(r"\$\{(\w+):?[-=]([^{}]*)\}")
@@ -23,6 +32,8 @@ _PIECE = re.compile(
     r"""\\(?P<escaped>.?)|(?P<bare>[^ \t\r\n;&|()<>'"\\]+)""",
     re.DOTALL,
 )
+_OPERATORS = re.compile(r"[;&|<>()]+")
+_NO_TAIL = re.compile(r"[A-Za-z_-]*|.*['\"`$=/].*")  # a command, another assignment, a path
 _ESCAPED = re.compile(r'\\(["\\$`])')  # in double quotes
 
 
@@ -52,11 +63,37 @@ def read_script(root: Path, path: str | None) -> str:
     return text
 
 
+def syntax_error(script: Path) -> tuple[str, str] | None:
+    """Where bash cannot parse a script, as `file:line`, and why; None where it can, or where there is no bash here.
+
+    Of a sourced file that cannot be parsed bash passes over all that follows, and goes on.
+    """
+    file = str(script.absolute())
+    environment = {
+        name: value for name, value in os.environ.items() if name != "BASH_ENV"
+    }  # a file to execute
+    try:
+        done = run_bounded(
+            [*PARSE, file], timeout_s=PARSE_S, most=4 * LARGEST, cwd="/", env={**environment, "LC_ALL": "C"}
+        )
+    except (OSError, subprocess.TimeoutExpired, TooMuchOutputError):
+        return None
+    if done.returncode == 0:
+        return None
+    match = _REFUSED.search(done.stderr.replace(file, ""))
+    return (
+        (f"{script}:{match[1]}", match[2].strip())
+        if match
+        else (str(script), f"it ends with {done.returncode}")
+    )
+
+
 def secrets_in_shell(text: str, is_secret: Callable[[str], bool]) -> Iterator[str]:
     """The literal values that a bash file gives to variables whose names `is_secret`, without their quotation.
 
     Forms: NAME=value, NAME+=value, export and declare, in any mix of quotes and backslashes (`a"b"'c'`), `$'value'`
-    without escapes, and the defaults `${NAME:-value}` and `${NAME:=value}`.
+    without escapes, and the defaults `${NAME:-value}` and `${NAME:=value}`. And the end of a value that should be in
+    quotes: of `NAME=a;b1` bash says that there is no command b1.
     """
     yield from secrets_in_text(text)
     lines = text.replace("\\\n", "").splitlines()
@@ -64,6 +101,7 @@ def secrets_in_shell(text: str, is_secret: Callable[[str], bool]) -> Iterator[st
     for line in (*lines, *ansi):
         for word in _words(line):
             yield from _secrets_in_word(word, is_secret)
+        yield from _tail(line, is_secret)
 
 
 def _secrets_in_word(word: str, is_secret: Callable[[str], bool]) -> Iterator[str]:
@@ -74,6 +112,14 @@ def _secrets_in_word(word: str, is_secret: Callable[[str], bool]) -> Iterator[st
             yield default[2]
     if assignment and named:
         yield assignment[2]
+
+
+def _tail(line: str, is_secret: Callable[[str], bool]) -> Iterator[str]:
+    """What the last word of a line gives to a secret's name behind the last `;`, `&`, `|`, `<` or `>` in it."""
+    assignment = _ASSIGNMENT.fullmatch((line.split() or [""])[-1])
+    if assignment and is_secret(assignment[1]):
+        _, *others = _OPERATORS.split(assignment[2])
+        yield from (tail for tail in others[-1:] if not _NO_TAIL.fullmatch(tail))
 
 
 def _words(line: str) -> Iterator[str]:

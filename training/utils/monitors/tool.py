@@ -7,6 +7,7 @@ and the ticks that were missed stand in the inventory.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -103,8 +104,13 @@ def run_tool(
         raise FlagPerfError(f"{argv[0]} printed more than {LONGEST_OUTPUT} bytes, and was killed") from error
     if done.returncode:
         words = done.stderr.strip() or done.stdout.strip() or "it says nothing"
-        raise FlagPerfError(f"{argv[0]} ended with {done.returncode}: {words[-MOST_SHOWN:]}")
+        raise FlagPerfError(f"{argv[0]} ended with {done.returncode}: {_end_of(words)}")
     return done.stdout
+
+
+def _end_of(words: str) -> str:
+    """Not longer than MOST_SHOWN; the word at the cut is left out, for a part of a secret is not known again."""
+    return words if len(words) <= MOST_SHOWN else re.sub(r"\A\S*\s*", "... ", words[-MOST_SHOWN:])
 
 
 def number_of(text: str) -> float | None:
