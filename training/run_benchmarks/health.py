@@ -15,6 +15,7 @@ from run_benchmarks.session import Session
 from run_benchmarks.stages.checks import Check, Status, with_status
 from run_benchmarks.stages.preflight import REACHABLE, castings, preflight
 from run_benchmarks.stages.readings import Readings
+from run_benchmarks.stages.same_machine import same_machines
 from utils.numbers import counted
 from utils.records import Failure, FailureClass, Stage, Verdict
 
@@ -85,4 +86,6 @@ async def check_standing_hosts(session: Session) -> None:
         )
     ):
         session.checks.update(of_some)
+    for host, error in same_machines(plan.cluster, session.checks).items():
+        session.checks[host].append(error)
     session.journal.write("checked", checks=plain(session.checks))

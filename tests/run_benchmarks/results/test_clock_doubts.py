@@ -98,7 +98,7 @@ def test_a_clock_that_the_trainings_own_times_contradict_is_told_of_the_node_too
     """Also where nothing else says so, as of versions that wrote no monotonic time; once."""
     node = write_node(tmp_path / "h0_noderank0", START_MS + 5_000, 0)
     outcome = judged(node, raw_train_time=50.0)
-    told = "the wall clock says 10 s of training, the monotonic clock 50 s"
+    told = "the wall clock says 10 s of training, FINISHED 50 s"
     assert outcome.figures["energy"].caveat == told
     (note,) = outcome.notes
     assert note.startswith(f"h0_noderank0: {told}: what was sampled by that clock is doubtful")

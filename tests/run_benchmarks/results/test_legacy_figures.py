@@ -165,6 +165,15 @@ def test_a_metric_that_is_called_otherwise_than_its_target_is_that_of_the_target
     assert any("not proved" in note for note in judgement.notes)
 
 
+@pytest.mark.parametrize(("f1", "is_doubted"), [(0.1, True), (0.92, False), (0.8999, False), (None, False)])
+def test_of_two_targets_both_have_to_be_met(folder: Path, f1: float | None, is_doubted: bool) -> None:
+    finished = {**CASES_OF_2022, "metric": "mlm_accuracy", "final_f1": f1}
+    result = judged(folder, finished, target_mlm_accuracy=0.3, target_f1=0.9)
+    doubt = "that it converged is not proved: f1 is 0.1, and target_f1 = 0.9"
+    assert result.verdict is Verdict.CONVERGED
+    assert (doubt in result.rules.doubt, doubt in result.notes) == (is_doubted, is_doubted)
+
+
 def test_a_case_that_may_change_its_code_is_not_closed(folder: Path) -> None:
     judged(folder, CASES_OF_2022)
     case = replace(with_own_script(make_case(["h1"])), differs={}, writable=True)

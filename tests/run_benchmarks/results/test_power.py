@@ -225,7 +225,7 @@ def test_the_window() -> None:
 def test_a_wall_clock_that_was_set_during_the_training_marks_its_energy(tmp_path: Path) -> None:
     node = write_telemetry(tmp_path / "n0", [100.0] * (SECONDS + 6))
     figures = telemetry_outcome([node], training_events(raw_train_time=50.0), {}).figures
-    assert figures["energy"].caveat == "the wall clock says 10 s of training, the monotonic clock 50 s"
+    assert figures["energy"].caveat == "the wall clock says 10 s of training, FINISHED 50 s"
     assert figures["samples_per_joule"].caveat == figures["energy"].caveat
 
 

@@ -13,6 +13,7 @@ from run_benchmarks.comparison.derived import figures_of
 from run_benchmarks.comparison.selecting import ComparedRound
 from run_benchmarks.comparison.statistics import OlympicMean, olympic_mean_of
 from run_benchmarks.hosts.granted import GrantedJob
+from run_benchmarks.plan.records import CasePlan
 from run_benchmarks.report.spread import spread_tables
 from run_benchmarks.results.clocks import NodeClock
 from run_benchmarks.results.judge import judge_logs
@@ -252,3 +253,38 @@ def test_what_rounds_come_to_together_is_marked_as_each_of_them(made: Made) -> N
     assert note.startswith("* ") and "init_time" not in note
     ((_, table),) = spread_tables([right, right])
     assert not any("*" in row[0] for row in table.rows) and not any("*" in note for note in table.footnotes)
+
+
+def of_driver(training: Training) -> CasePlan:
+    return replace(make_case(["h1"]), parameters=training.case.parameters, differs={})
+
+
+CONTRADICTION = "h1: raw_train_time is 30 s, but TRAIN_START to TRAIN_END took 300 s"
+
+
+@pytest.mark.parametrize("is_sampled", [True, False])
+@pytest.mark.parametrize("clock", [None, NodeClock()])
+@pytest.mark.parametrize("uses_driver", [True, False])
+def test_a_time_trained_that_the_events_contradict_marks_its_rates(
+    uses_driver: bool, clock: NodeClock | None, is_sampled: bool, made: Made
+) -> None:
+    """Ten times the rates: a clock that was set would explain it, and one that nobody watched may have been."""
+    times = dict.fromkeys(("raw_train_time", "no_eval_time", "pure_compute_time"), 30.0)
+    training: Training = made(0.0, **times, time_to_target=30.0 if uses_driver else None)
+    if not is_sampled:
+        (training.folder / TELEMETRY_FILE).unlink()
+    training.case = of_driver(training) if uses_driver else training.case
+    result = training.judged(clock)
+    assert result.failure is None
+    doubted = {name for name, each in result.figures.items() if CONTRADICTION in each.caveat}
+    is_seen = is_sampled or clock is None
+    assert doubted == (OF_TRAINING | {"pure_compute_time", "p_core"} if is_seen or not uses_driver else set())
+    assert not doubted or CONTRADICTION in result.rules.doubt
+    assert not doubted or result.rules.stamp is None
+
+
+def test_a_time_trained_that_a_set_clock_contradicts_marks_nothing_of_the_driver(made: Made) -> None:
+    training: Training = made(300.0, raw_train_time=300.0, no_eval_time=290.0, time_to_target=300.0)
+    training.case = of_driver(training)
+    result = training.judged()
+    assert not any("raw_train_time is" in each.caveat for each in result.figures.values())

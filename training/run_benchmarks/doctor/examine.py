@@ -21,6 +21,7 @@ from run_benchmarks.runtimes.base import Runtime
 from run_benchmarks.stages.checks import Check, Checker, Place, Status, outcome
 from run_benchmarks.stages.preflight import castings, outcomes, places_of, reachable, usual
 from run_benchmarks.stages.readings import Readings
+from run_benchmarks.stages.same_machine import same_machines
 from run_benchmarks.unforeseen import contained
 
 OWN_CHECKS: tuple[Checker[Patient], ...] = (
@@ -73,6 +74,8 @@ async def examine(plan: Plan, vendors: Mapping[str, Vendor], allocator: Allocato
         checks[name] += of_host
     for name, link in (await links(plan, runtime, patients)).items():  # alone: it measures
         checks[name].append(link)
+    for name, error in same_machines(plan.cluster, checks).items():
+        checks[name].append(error)
     groups = plan.cluster.all_groups() or {ALL_HOSTS: plan.cluster.hosts}
     return Findings(checks, differences(checks, groups), time.monotonic() - begin)
 
@@ -104,7 +107,7 @@ async def _meet(plan: Plan, runtime: Runtime, patient: Patient) -> tuple[Patient
     except Exception as error:
         lost = contained(error)
         return None, replace(check, status=Status.ERROR, detail=lost.message, remedy=lost.remedy)
-    detail, facts = f"{check.detail}, in {seconds:.2f} s", {"seconds": round(seconds, 3)}
+    detail, facts = f"{check.detail}, in {seconds:.2f} s", {**check.facts, "seconds": round(seconds, 3)}
     return replace(patient, look=look), replace(check, detail=detail, facts=facts)
 
 

@@ -16,7 +16,7 @@ LEAST_SAMPLING_S = 0.001  # no source can be read more often
 # What this machine reads of meters outside the nodes, and how often, in seconds: BMCs are slow, and a call of ipmitool
 # takes some 35 ms of a processor.
 METERS = {"redfish": 2.0, "ipmi": 5.0}
-# Without which nobody can say that nothing disturbed a round: see results/disturbances.py.
+# Without which nobody can say that nothing disturbed a round: see results/unwatched.py.
 SHOW_DISTURBANCES = ("cpu", "cores", "task", "accelerators")
 
 

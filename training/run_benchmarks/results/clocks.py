@@ -32,12 +32,17 @@ class NodeClock:
     @property
     def moved_s(self) -> float:
         """By how much more it moved between both ends than a clock does that nobody sets; 0 where it did not."""
-        if len(self._readings) < 2:
+        if not self.has_both_ends:
             return 0.0
         begin, end = self._readings
         moved, passed = end.offset_s - begin.offset_s, abs(end.time_s - begin.time_s)
         normal = begin.uncertainty_s + end.uncertainty_s + QUARTZ_DRIFT * passed + MOST_JITTER_S
         return moved if abs(moved) > normal else 0.0
+
+    @property
+    def has_both_ends(self) -> bool:
+        """Whether it is known at both ends."""
+        return len(self._readings) == 2
 
     @property
     def _readings(self) -> list[ClockReading]:

@@ -107,7 +107,7 @@ def doubts(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any])
     report = _Report(case, events, in_present_names(facts, case.parameters), {}, None)
     notes = []
     trained, window = _trained_and_window(report)
-    if _is_a_multiple(min(trained, window), max(trained, window), NOTED_FACTOR):
+    if is_a_multiple(min(trained, window), max(trained, window), NOTED_FACTOR):
         notes.append(
             f"raw_train_time is {trained:.6g} s, but TRAIN_START to TRAIN_END took {window:.6g} s by the wall clock, "
             "which may have been set meanwhile"
@@ -166,7 +166,7 @@ def _clocks(report: _Report) -> Iterator[str]:
             yield from _longer(report, name, what, whole, CLOCK_SLACK_S, 1 + CLOCK_SLACK)
     trained, window = _trained_and_window(report)
     within = report.round_s is None or window <= report.round_s  # else the clock was set
-    if within and _is_a_multiple(trained, window, CLOCK_FACTOR):
+    if within and is_a_multiple(trained, window, CLOCK_FACTOR):
         yield f"raw_train_time is {trained:.6g} s, but TRAIN_START to TRAIN_END took {window:.6g} s"
 
 
@@ -197,7 +197,8 @@ def _earlier_part(report: _Report) -> Iterator[str]:
             yield f"continued: {name} is below 0"
 
 
-def _is_a_multiple(low: float, high: float, factor: float) -> bool:
+def is_a_multiple(low: float, high: float, factor: float) -> bool:
+    """Whether `high` is more than `factor` times `low`, beyond what two clocks differ by (times in s)."""
     return high - low > CLOCK_SET_S and high > low * factor
 
 

@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from enum import Enum
 from statistics import median
 
+from run_benchmarks.results.cpu_load import CpuLoad, cpu_load
 from run_benchmarks.results.node_readings import NodeReadings
 from run_benchmarks.results.readings import DeviceKey, Total
-from run_benchmarks.results.telemetry_result import NodeTelemetry, RoundTelemetry, SourceTelemetry
+from run_benchmarks.results.telemetry_result import NodeTelemetry, SourceTelemetry
 from run_benchmarks.results.trend import lasting_change
 from utils.numbers import shown
-from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.telemetry.records import Scope
 
 MOST_DISTURBANCES = 64
 # What a chip is set to, or sold as: at its rated power it is as fast as it should be.
 AS_CHOSEN = frozenset({"sw_power_cap", "applications_clocks_setting", "display_clock_setting", "sync_boost"})
 BUSY = 0.5  # utilisation: the clock of a chip with less to do falls by itself
-TASK = "task"  # the source of what the training itself used
-LEAST_S = 10.0  # in a shorter time a second of sampling is a part of the load
 
 
 class Kind(str, Enum):
@@ -96,69 +94,13 @@ def disturbances_of_all(
     return [*_unsteady(rates), *_peers(nodes)][:MOST_DISTURBANCES]
 
 
-def _unwatched(nodes: Sequence[NodeTelemetry], hosts: Sequence[str]) -> list[Disturbance]:
-    """The nodes of which too little was sampled while they trained to say that nothing disturbed them.
-
-    Of one with chips their own utilisation counts, else that of the host's processors; and of each, whether it could be
-    told what the training used of these.
-    """
-    seen = [nodes[rank] if rank < len(nodes) else NodeTelemetry() for rank in range(len(hosts))]
-    shares = [_watched(node) for node in seen]
-    return [
-        *(
-            _of(Kind.UNWATCHED, share, f"{share:.0%} of the training was sampled", rank)
-            for rank, share in enumerate(shares)
-            if share < LIMITS[Kind.UNWATCHED].value
-        ),
-        *(
-            _of(Kind.UNWATCHED, 0.0, f"others' load on its CPUs cannot be told ({why})", rank)
-            for rank, node in enumerate(seen)
-            for why in node.missing
-            if why.startswith(f"{TASK}:")
-        ),
-    ][:MOST_DISTURBANCES]
-
-
-def _watched(node: NodeTelemetry) -> float:
-    """The part of the training in which the least watched of a node's sources was read that show its load."""
-    chips = dict(_accelerators(node))
-    sources = chips or {name: each for name, each in node.sources.items() if each.scope is Scope.HOST}
-    read = [
-        each.figures["utilisation"].coverage for each in sources.values() if "utilisation" in each.figures
-    ]
-    return min((share or 0.0 for share in read), default=0.0)
-
-
-def refused(
-    named: Sequence[Disturbance], telemetry: RoundTelemetry | None, hosts: Sequence[str], earlier: str
-) -> Failure | None:
-    """The failure of a round that was disturbed, or not watched, where REQUIRE_UNDISTURBED says it does not count.
-
-    Args:
-        earlier: what of it an earlier part trained, which another run may have watched; empty for nothing.
-    """
-    found = [*named, *_unwatched(telemetry.nodes if telemetry else (), hosts)]
-    found += [_of(Kind.UNWATCHED, 0.0, earlier)] if earlier else []
-    if not found:
-        return None
-    notes = [each.note(hosts) for each in found]
-    host = next((hosts[each.node] for each in found if each.node is not None and each.node < len(hosts)), "")
-    more = f"; and {len(notes) - 1} more" if len(notes) > 1 else ""
-    remedy = (
-        "remove what disturbs and run it again, or let it count without REQUIRE_UNDISTURBED in test_conf.py"
-    )
-    kind = FailureClass.DISTURBED
-    message = f"{notes[0]}{more}"
-    return Failure(Verdict.INVALID, Stage.JUDGE, kind, host, message, "\n".join(notes), remedy)
-
-
-def _of(
+def disturbance(
     kind: Kind, value: float, what: str, node: int | None = None, key: DeviceKey = ("", "")
 ) -> Disturbance:
+    """One of a node and device, with its limit said in words."""
     source, device = key
     limit = LIMITS[kind].value
-    way = "below" if kind is Kind.UNWATCHED else "from"
-    what += f", named {way} {limit:.0%}{' on' * (way == 'from')}" if limit < 1 else ""
+    what += f", named from {limit:.0%} on" if limit < 1 and kind is not Kind.UNWATCHED else ""
     return Disturbance(
         kind=kind, node=node, source=source, device=device, value=value, limit=limit, what=what
     )
@@ -175,7 +117,7 @@ def _throttled(rank: int, node: NodeTelemetry) -> Iterator[Disturbance]:
             for device, share in zip(source.devices, source.throttled_by[reason], strict=False):
                 if share is not None and share >= LIMITS[Kind.THROTTLED].value:
                     what = f"{reason} held it back in {share:.1%} of the readings"
-                    yield _of(Kind.THROTTLED, share, what, rank, (name, device))
+                    yield disturbance(Kind.THROTTLED, share, what, rank, (name, device))
 
 
 def _peers(nodes: Sequence[NodeTelemetry]) -> Iterator[Disturbance]:
@@ -216,7 +158,7 @@ def _drop(rank: int, key: DeviceKey, mhz: float, usual: float, whose: str) -> It
     drop = 1 - mhz / usual if usual else 0.0
     if drop >= LIMITS[Kind.CLOCK_DROP].value:
         what = f"its clock was {mhz:.0f} MHz, {drop:.0%} below {whose}, {usual:.0f} MHz"
-        yield _of(Kind.CLOCK_DROP, drop, what, rank, key)
+        yield disturbance(Kind.CLOCK_DROP, drop, what, rank, key)
 
 
 def _processes(rank: int, readings: NodeReadings) -> Iterator[Disturbance]:
@@ -227,7 +169,7 @@ def _processes(rank: int, readings: NodeReadings) -> Iterator[Disturbance]:
             most = totals["processes"].greatest if "processes" in totals else 0
             if most - own >= LIMITS[Kind.FOREIGN_PROCESS].value:
                 what = f"{most:.0f} processes were on it {when}, of which the training's are {own}"
-                yield _of(Kind.FOREIGN_PROCESS, most - own, what, rank, key)
+                yield disturbance(Kind.FOREIGN_PROCESS, most - own, what, rank, key)
 
 
 def _memory(rank: int, readings: NodeReadings) -> Iterator[Disturbance]:
@@ -238,28 +180,20 @@ def _memory(rank: int, readings: NodeReadings) -> Iterator[Disturbance]:
     for (source, device, name), growth in sorted(readings.counters.growths().items()):
         if name in kinds and growth.amount >= LIMITS[kinds[name][0]].value:
             kind, what = kinds[name]
-            yield _of(
+            yield disturbance(
                 kind, growth.amount, f"{growth.amount:.0f} {what} while training", rank, (source, device)
             )
 
 
 def _load(rank: int, node: NodeTelemetry, readings: NodeReadings) -> Iterator[Disturbance]:
     """What the host's CPUs did beyond the training's own control group."""
-    host = node.sources.get("cpu")
-    use = host.figures["utilisation"].value if host and "utilisation" in host.figures else None
-    cpus = sum(source == "cores" for source, _ in readings.training.totals())
-    own = next(
-        (each for key, each in readings.counters.growths().items() if key[0::2] == (TASK, "cpu_s")), None
-    )
-    if use is None or not cpus or own is None or own.seconds < LEAST_S:
-        return
-    foreign = use - own.amount / own.seconds / cpus
-    if foreign >= LIMITS[Kind.FOREIGN_LOAD].value:
+    load = cpu_load(node, readings)
+    if isinstance(load, CpuLoad) and load.foreign >= LIMITS[Kind.FOREIGN_LOAD].value:
         what = (
-            f"others than the training used {shown(foreign * cpus, 3)} of its {cpus} CPUs ({foreign:.0%}; all were "
-            f"busy for {use:.0%}, the training's control group for {use - foreign:.0%})"
+            f"others than the training used {shown(load.foreign * load.cpus, 3)} of its {load.cpus} CPUs "
+            f"({load.foreign:.0%}; all were busy for {load.busy:.0%}, the training's control group for {load.own:.0%})"
         )
-        yield _of(Kind.FOREIGN_LOAD, foreign, what, rank)
+        yield disturbance(Kind.FOREIGN_LOAD, load.foreign, what, rank)
 
 
 def _unsteady(rates: Sequence[tuple[float, float]]) -> Iterator[Disturbance]:
@@ -268,4 +202,4 @@ def _unsteady(rates: Sequence[tuple[float, float]]) -> Iterator[Disturbance]:
     if change is not None and abs(change) >= LIMITS[Kind.UNSTEADY].value:
         way = "rose" if change > 0 else "fell"
         what = f"throughput {way} by {abs(change):.1%} in the second half of the training"
-        yield _of(Kind.UNSTEADY, abs(change), what)
+        yield disturbance(Kind.UNSTEADY, abs(change), what)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 
 from run_benchmarks.results.spans import LEAST_GAP_MS
+from run_benchmarks.results.telemetry_result import NodeTelemetry
+from utils.numbers import counted
 from utils.telemetry.power_sources import interval_ms, metered_series
 from utils.telemetry.records import Telemetry, Window
 from utils.telemetry.series import ENERGY, POWER, Series
@@ -45,3 +47,14 @@ def _read_at(series: Series) -> Sequence[int]:
         return ()
     rows = zip(series.times_ms, *columns, strict=True)
     return [time_ms for time_ms, *values in rows if any(value >= 0 for value in values)]
+
+
+def gap_doubts(node: NodeTelemetry) -> Iterator[tuple[str, str]]:
+    """Each source of power that was silent for long while it trained, and since when."""
+    for source, each in node.sources.items():
+        if each.gaps:
+            first, count = each.gaps[0], len(each.gaps) + each.more_gaps
+            more = f", and {counted(count - 1, 'more gap')}" if count > 1 else ""
+            which = f"{source} {first.device}".strip()
+            since = f"from {first.start_s:.4g} s after TRAIN_START on"
+            yield f"gap of {source}", f"{which} was not read for {first.seconds:.3g} s, {since}{more}"

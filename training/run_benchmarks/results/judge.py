@@ -18,7 +18,6 @@ from run_benchmarks.results.checkout import in_checkout
 from run_benchmarks.results.clocks import clock_notes
 from run_benchmarks.results.consistency import doubts
 from run_benchmarks.results.cut_off import cut_off_figures
-from run_benchmarks.results.disturbances import refused
 from run_benchmarks.results.doubts import doubtful, suspension_notes, suspension_of, told_apart
 from run_benchmarks.results.evaluations import Evaluations, evaluation_notes, evaluation_that_met
 from run_benchmarks.results.evidence import NodeLogs, below_run
@@ -54,6 +53,7 @@ from run_benchmarks.results.search.of_round import search_of
 from run_benchmarks.results.shortfall import shortfall
 from run_benchmarks.results.stragglers import stragglers
 from run_benchmarks.results.unproved import unproved_in
+from run_benchmarks.results.unwatched import refused
 from run_benchmarks.results.wall_clock import clock_of, doubted_times, short_of_ranks, unproved_times
 from run_benchmarks.stages.watch_first import went_without
 from utils.checkpoints import continued_of
@@ -150,7 +150,7 @@ def judge_logs(
         failure = search.fault(next(iter(seen.hosts), ""), _peak(case, facts))
     if case.undisturbed:
         failure = failure or refused(
-            sampled.disturbances, sampled.telemetry, seen.hosts, unwatched_part(continued)
+            sampled.disturbances, sampled.watches, seen.hosts, unwatched_part(continued)
         )
     if failure and failure.failure_class is FailureClass.INCONSISTENT_RESULT and folders:
         failure = replace(failure, file=below_run(folders[0] / decisive_log(case.roles)))
@@ -192,6 +192,7 @@ def judge_logs(
         *sampled.notes,
         *limit_notes(nodes, provenance.hosts if provenance else (), seen.hosts),
         *(each.note(seen.hosts) for each in sampled.disturbances),
+        *(sampled.unread if case.undisturbed else ()),
         *(each.note(seen.hosts) for each in late),
     )
     notes = (*seen.notes, *_brief(of_logs))

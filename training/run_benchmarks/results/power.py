@@ -101,7 +101,7 @@ def clock_doubt(window: Window, events: Sequence[Event]) -> str:
     trained = number_in(finished, "raw_train_time") or number_in(finished, "search_time")
     if trained is None or abs(window.seconds - trained) <= CLOCK_SLACK_S + CLOCK_SLACK * trained:
         return ""
-    return f"the wall clock says {window.seconds:.4g} s of training, the monotonic clock {trained:.4g} s"
+    return f"the wall clock says {window.seconds:.4g} s of training, FINISHED {trained:.4g} s"
 
 
 def node_power(name: str, telemetry: Telemetry, cut: Cut, placement: Placement) -> NodePower | str:

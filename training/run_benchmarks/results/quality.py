@@ -220,13 +220,23 @@ class Quality:
         if self.reached is not None and self.target is not None:
             # A trial in per cent may be right; 7 % against a target of 0.3 that means 30 % is not.
             reached = Evaluated(self.case, self.metric, self.reached, self.target)
-            return self._units() if reached.is_above_share else ""
+            return self._units() if reached.is_above_share else self._others_missed()
         aims = ", ".join(f"{TARGET}{name} = {self.case.parameters[TARGET + name]}" for name in self._targets)
         if self.metric and self.target is None:
             lack = f"and none for {self.metric}, which FINISHED names"
         else:
             lack = f"and FINISHED has no number of {f'final_{self.metric}' if self.metric else 'its metric'}"
         return f"that it converged is not proved: the plan has {aims}, {lack}"
+
+    def _others_missed(self) -> str:
+        """The plan's targets beside the metric's that FINISHED's own values do not meet."""
+        missed = [
+            f"{name} is {reached:.6g}, and {TARGET}{name} = {target:.6g}"
+            for name, target in targets_in(self.case.parameters).items()
+            if name != self.metric and (reached := number_in(self.facts, f"final_{name}")) is not None
+            if not Evaluated(self.case, name, reached, target).may_be_met()
+        ]
+        return f"that it converged is not proved: {'; '.join(missed)}" if missed else ""
 
     def _units(self) -> str:
         return f"{self.metric} is {self.reached:.6g}, and its target {self.target:.6g}: are both of the same unit?"

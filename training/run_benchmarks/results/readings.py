@@ -67,7 +67,7 @@ class Readings:
     """The totals of each device's readings in a window. wanted: of which quantities."""
 
     def __init__(self, window: Window, wanted: Collection[str]) -> None:
-        self._window, self._wanted = window, wanted
+        self.window, self._wanted = window, wanted
         self._held: dict[tuple[str, tuple[str, ...], str], array[float]] = {}
         self._throttle: Counter[tuple[str, tuple[str, ...], tuple[str | None, ...]]] = Counter()
         self._count = 0
@@ -76,7 +76,7 @@ class Readings:
 
     def take(self, tick: AnyTick) -> None:
         """One more tick, in any order."""
-        if not self._window.start_ms <= tick.time_ms <= self._window.end_ms:
+        if not self.window.start_ms <= tick.time_ms <= self.window.end_ms:
             return
         devices = tuple(tick.devices)
         for name in self._wanted & tick.readings.keys():

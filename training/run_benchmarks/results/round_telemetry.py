@@ -29,6 +29,7 @@ from run_benchmarks.results.disturbances import (
 )
 from run_benchmarks.results.estimates import NAMES as ESTIMATES
 from run_benchmarks.results.estimates import estimates
+from run_benchmarks.results.gaps import gap_doubts
 from run_benchmarks.results.node_readings import NodeReadings
 from run_benchmarks.results.node_telemetry import WANTED, Cut, node_telemetry
 from run_benchmarks.results.phases import Phase, PhaseEvents
@@ -57,11 +58,11 @@ from run_benchmarks.results.telemetry_result import (
     Reconciliation,
     RoundTelemetry,
 )
+from run_benchmarks.results.unwatched import Watch, not_sampled, watch_of_node
 from run_benchmarks.unforeseen import log_traceback
 from utils.errors import FlagPerfError, raised
 from utils.events import Event
 from utils.figures import DEFINITIONS, Figure
-from utils.numbers import counted
 from utils.records import Stage
 from utils.telemetry.lines import TELEMETRY_FILE
 from utils.telemetry.records import Telemetry, Window
@@ -75,7 +76,8 @@ MOST_WRONG = 0.01
 class TelemetryOutcome:
     """figures: those of NAMES. notes: what a reader must know. telemetry: None without a training to cut it by.
 
-    disturbances: what may have made the training slower. clock: that of rank 0's node.
+    disturbances: what may have made the training slower. clock: that of rank 0's node. watches: of the nodes, by rank.
+    unread: what the monitors of chips do not read that would show what disturbs them.
     """
 
     figures: dict[str, Figure]
@@ -83,6 +85,8 @@ class TelemetryOutcome:
     telemetry: RoundTelemetry | None = None
     disturbances: tuple[Disturbance, ...] = ()
     clock: WatchedClock | None = None
+    watches: tuple[Watch, ...] = ()
+    unread: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ class _Node:
 
     power: NodePower | str
     telemetry: NodeTelemetry
+    watch: Watch
     notes: tuple[str, ...] = ()
     doubts: tuple[tuple[str, str], ...] = ()
     contradictions: tuple[tuple[str, str], ...] = ()
@@ -168,6 +173,8 @@ def telemetry_outcome(
         whole,
         disturbances[:MOST_DISTURBANCES],
         next((node.clock for node in nodes.values()), None),
+        tuple(node.watch for node in nodes.values()),
+        _folded({name: [(node.watch.unread,) * 2] for name, node in nodes.items() if node.watch.unread}),
     )
 
 
@@ -231,7 +238,7 @@ def _shifted(phases: Mapping[Phase, Sequence[Window]], shift: Shift) -> dict[Pha
 def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
     telemetry, readings, unread, doubt = _readable(folder, cut, placement)
     if unread and not telemetry.sources:
-        return _Node(unread, NodeTelemetry(missing=(unread,)), doubt)
+        return _Node(unread, NodeTelemetry(missing=(unread,)), not_sampled(rank), doubt)
     readings.end(telemetry)
     summary = node_telemetry(telemetry, readings.training, cut)
     compared = tuple(reconciliations(rank, telemetry, cut.training, cut.ranks_start_ms))
@@ -242,11 +249,12 @@ def _read(rank: int, folder: Path, cut: Cut, placement: Placement) -> _Node:
     return _Node(
         power,
         summary,
+        watch_of_node(rank, telemetry, summary, readings),
         (*doubt, *shared),
         (
             *wrong.values(),
             *clock_was_set(telemetry, of_power, cut.training, is_of_several=placement.is_of_several),
-            *_gaps(summary),
+            *gap_doubts(summary),
             *_of_meters(telemetry, cut),
         ),
         tuple(text for each, text in wrong.items() if of_power in each.sources),
@@ -277,17 +285,6 @@ def _readable(
     readings = NodeReadings.over(cut.training, cut.ranks_start_ms, WANTED)
     of_meters = read_power(path, placement, readings.take, only_meters=True)
     return of_meters, readings, unread, (unread,) if of_meters.sources else doubt
-
-
-def _gaps(node: NodeTelemetry) -> Iterator[tuple[str, str]]:
-    """Each source of power that was silent for long while it trained, and since when."""
-    for source, each in node.sources.items():
-        if each.gaps:
-            first, count = each.gaps[0], len(each.gaps) + each.more_gaps
-            more = f", and {counted(count - 1, 'more gap')}" if count > 1 else ""
-            which = f"{source} {first.device}".strip()
-            since = f"from {first.start_s:.4g} s after TRAIN_START on"
-            yield f"gap of {source}", f"{which} was not read for {first.seconds:.3g} s, {since}{more}"
 
 
 def _of_meters(telemetry: Telemetry, cut: Cut) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from run_benchmarks.results.clock_doubts import WatchedClock, when_set
 from run_benchmarks.results.clocks import NodeClock
+from run_benchmarks.results.consistency import NOTED_FACTOR, is_a_multiple
 from run_benchmarks.results.planned import PlannedCase
 from run_benchmarks.results.power import CLOCK_SLACK, CLOCK_SLACK_S, training_window
 from run_benchmarks.results.round_result import Observation
@@ -39,7 +40,8 @@ _Span = tuple[int, int]
 class RankClock:
     """The clock of rank 0's node while it ran: by its events, by its telemetry, and against the controller's.
 
-    host: the node's. met: the evaluation that met the target. moved_s: see `NodeClock`; round_s: what the round took.
+    host: the node's. met: the evaluation that met the target. moved_s, has_both_ends: see `NodeClock`; round_s: what
+    the round took.
     """
 
     host: str
@@ -48,6 +50,14 @@ class RankClock:
     watched: WatchedClock
     moved_s: float
     round_s: float
+    has_both_ends: bool = False
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether somebody would have seen it being set during the training."""
+        window = self._training
+        is_watched = isinstance(window, Window) and self._is_watched((window.start_ms, window.end_ms))
+        return self.has_both_ends or is_watched
 
     def when_set(self, begin: EventName, end: EventName | Event | None) -> str:
         """That it was set between two events, or may have been; or nothing."""
@@ -74,6 +84,19 @@ class RankClock:
         moved_s = sum(steps) if self._is_watched(span) else self.moved_s
         by_wall_clock = self._training.seconds
         return abs(trained_s - (by_wall_clock - moved_s)) * BORNE_OUT < abs(trained_s - by_wall_clock)
+
+    def contradiction(self, trained_s: float | None) -> str:
+        """That the time trained is far from what the events say, though no clock was seen to be set; or nothing."""
+        if trained_s is None or not isinstance(self._training, Window):
+            return ""
+        window_s = self._training.seconds
+        is_far = is_a_multiple(min(trained_s, window_s), max(trained_s, window_s), NOTED_FACTOR)
+        if not is_far or self.when_set(EventName.TRAIN_START, EventName.TRAIN_END):
+            return ""
+        return (
+            f"raw_train_time is {trained_s:.6g} s, but TRAIN_START to TRAIN_END took {window_s:.6g} s, "
+            "and nobody saw the clock being set"
+        )
 
     @cached_property
     def _training(self) -> Window | str:
@@ -111,36 +134,44 @@ def clock_of(
     """That of rank 0's node in a round."""
     clock = next(iter(seen.clocks), NodeClock())
     host, round_s = next(iter(seen.hosts), "rank 0"), seen.time_s or 0.0
-    return RankClock(host, events, met, watched or WatchedClock(), clock.moved_s, round_s)
+    return RankClock(
+        host, events, met, watched or WatchedClock(), clock.moved_s, round_s, clock.has_both_ends
+    )
 
 
 def doubted_times(
     case: PlannedCase, clock: RankClock, figures: Mapping[str, Figure], own: Mapping[str, Figure]
 ) -> dict[str, str]:
-    """Figure -> why it is doubtful, of a script's times and rates that have a value; `own` are those it defines."""
-    if case.uses_driver or case.roles:
-        return {}
+    """Figure -> why it is doubtful, of times and rates that have a value; `own` are those that the case defines.
+
+    Of the shared driver and of a search, whose clock nobody sets, only where the time trained contradicts the events
+    by a clock that somebody watched.
+    """
+    raw, is_script = figures.get("raw_train_time"), not case.uses_driver and not case.roles
+    trained_s = raw.value if raw else None
+    doubts = dict.fromkeys(TRAINED, clock.contradiction(trained_s) if is_script or clock.is_seen else "")
+    if is_script:
+        doubts |= _timed_by_script(clock, trained_s, own)
+    there = {name for name, each in figures.items() if each.value is not None}
+    return {name: f"{clock.host}: {why}" for name, why in doubts.items() if why and name in there}
+
+
+def _timed_by_script(clock: RankClock, trained_s: float | None, own: Mapping[str, Figure]) -> dict[str, str]:
+    """Figure -> that the clock was set by which a script may have timed it."""
     trained = clock.when_set(EventName.TRAIN_START, EventName.TRAIN_END)
     whole = clock.when_set(EventName.INIT_START, EventName.FINISHED) or trained
-    raw = figures.get("raw_train_time")
-    by_monotonic = clock.bears_out(raw.value if raw else None)
-    doubts = {
+    set_when = {
         "e2e_time": whole,
         "init_time": clock.when_set(EventName.INIT_START, EventName.INIT_END),
         "time_to_target": clock.when_set(EventName.TRAIN_START, clock.met or EventName.TRAIN_END),
-        **dict.fromkeys(TRAINED, "" if by_monotonic else trained),
+        **dict.fromkeys(TRAINED, "" if clock.bears_out(trained_s) else trained),
         **{
             name: whole
             for name, each in own.items()
             if name.endswith(OF_PEAK) or _TIMED_UNIT.search(each.unit)
         },
     }
-    there = {name for name, each in figures.items() if each.value is not None}
-    return {
-        name: f"{clock.host}: {why}, and its script may have timed this by it"
-        for name, why in doubts.items()
-        if why and name in there
-    }
+    return {name: f"{why}, and its script may have timed this by it" for name, why in set_when.items() if why}
 
 
 def unproved_times(doubts: Mapping[str, str]) -> str:

@@ -21,6 +21,7 @@ from run_benchmarks.stages.master_port import master_port
 from run_benchmarks.stages.power_meter import power_meter
 from run_benchmarks.stages.precision import precision
 from run_benchmarks.stages.readings import Readings
+from run_benchmarks.stages.same_machine import ASK, MACHINE, machine_in
 
 REACHABLE = "reachable"  # the name of that check
 REACHABLE_TIMEOUT_S = 30.0
@@ -134,6 +135,9 @@ async def opened(plan: Plan, runtime: Runtime, use: HostUse) -> str:
 
 
 async def reachable(plan: Plan, runtime: Runtime, use: HostUse) -> str:
-    """The host runs a command."""
+    """The host runs a command, and tells which machine it is."""
     await use.transport.open()
-    return (await use.transport.run(["uname", "-sr"], timeout=REACHABLE_TIMEOUT_S)).stdout.strip()
+    done = await use.transport.run(["sh", "-c", ASK], timeout=REACHABLE_TIMEOUT_S)
+    system, machine = machine_in(done.stdout)
+    use.facts.update({MACHINE: machine} if machine else {})
+    return system

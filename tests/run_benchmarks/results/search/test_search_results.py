@@ -335,7 +335,7 @@ def test_energy_of_another_time_is_none_of_the_searchs(tmp_path: Path) -> None:
     assert search is not None
     energy = Figure(500.0, "J/node", "", "counters", scope="accelerator", coverage=1.0)
     figures = search.figures({"energy": energy}, 2, None)
-    doubt = "the wall clock says 220 s of training, the monotonic clock 400 s"
+    doubt = "the wall clock says 220 s of training, FINISHED 400 s"
     assert figures["score_per_watt"].value is None and doubt in figures["score_per_watt"].source
     assert figures["score"].caveat == doubt, "nobody can tell which of the clocks is right"
 

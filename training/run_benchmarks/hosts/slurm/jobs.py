@@ -18,6 +18,7 @@ from run_benchmarks.hosts.slurm.record import (
     UnreadableError,
     fields_of,
     job_in,
+    record_of,
 )
 from run_benchmarks.transports.base import WHOLE_BYTES, Completed, Tail, Transport
 from run_benchmarks.transports.local import LocalTransport
@@ -33,7 +34,9 @@ SCONTROL = ("env", "SLURM_TIME_FORMAT=standard", "scontrol")
 # Of what sbatch reads there only by what right a job is: what it is and gets follows from the settings alone, or two
 # runs of one configuration would differ by the shell that they were started from.
 _NEEDED = re.compile(rf"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|SBATCH_({'|'.join(RIGHTS).upper()})")
+# A site's wrappers and profiles print lines of their own, also before Slurm's: what is no answer is left out.
 _ID = re.compile(r"\d{1,12}", re.ASCII)
+_LEFT = re.compile(r"(\d{1,12}) \(\w+\).*", re.ASCII)
 # By Slurm's words: a refusal; but that no controller was reached ends a submission, too.
 _REFUSED = re.compile(r"submission failed|allocation failure|invalid|denied|not found|option", re.IGNORECASE)
 _NO_CONTACT = re.compile(
@@ -73,7 +76,7 @@ class Slurm:
             SlurmError: it was refused, with Slurm's words.
         """
         done = await self._checked((*_with_little_around(), *argv), script.encode())
-        job = done.stdout.strip().partition(";")[0]
+        job = done.stdout.strip().rpartition("\n")[2].partition(";")[0]
         if not _ID.fullmatch(job):
             raise SlurmError(f"sbatch printed no job ID: {shortened(done.stdout, 100)!r}", where="slurm")
         return job
@@ -90,14 +93,14 @@ class Slurm:
         """A job, also one that has ended some minutes ago; None where Slurm has forgotten it.
 
         Raises:
-            UnreadableError: what it prints cannot be read.
+            UnreadableError: what it prints cannot be read, or is of another job.
             SlurmError: it does not answer.
         """
         done = await self._run((*SCONTROL, "show", "job", "--oneliner", job), most=MOST_OF_A_JOB)
         if "Invalid job id" in done.stderr:
             return None
         _check(done)
-        return job_in(done.stdout.strip())
+        return job_in(record_of(job, done.stdout), job)
 
     async def named(self, name: str) -> list[str]:
         """The IDs of this user's jobs of a name, those that ended some minutes ago among them; the oldest first."""
@@ -138,8 +141,8 @@ class Slurm:
     async def left_of(self, name: str) -> dict[str, str]:
         """This user's jobs of a name that are not over: ID -> what to call it, its state and nodes."""
         argv = ("squeue", "--noheader", self._user, f"--name={name}", "--format=%A (%T) %N")
-        lines = (await self._checked(argv)).stdout.splitlines()
-        return {line.partition(" ")[0]: f"job {line.strip()}" for line in lines}
+        lines = map(_LEFT.fullmatch, (await self._checked(argv)).stdout.splitlines())
+        return {line[1]: f"job {line[0].strip()}" for line in lines if line}
 
     async def comment(self, job: str, text: str) -> None:
         """Write a job's comment."""
@@ -156,7 +159,7 @@ class Slurm:
             "--sort=-p,i",
             "--format=%A",
         )
-        ids = (await self._checked(argv)).stdout.split()
+        ids = [word for word in (await self._checked(argv)).stdout.split() if _ID.fullmatch(word)]
         return f"{ids.index(job.id) + 1} of {len(ids)}" if job.id in ids else ""
 
     async def addresses(self, nodes: Sequence[str]) -> dict[str, str]:

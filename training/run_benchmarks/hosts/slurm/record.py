@@ -84,17 +84,30 @@ def fields_of(record: str) -> dict[str, str]:
     return dict(reversed(_FIELD.findall(record)))
 
 
-def job_in(record: str) -> Job:
+def record_of(job: str, printed: str) -> str:
+    """The job's own record in what `scontrol show job` has printed: of an array's job it prints all; else all of it."""
+    records = re.split(r"^(?=JobId=)", printed, flags=re.MULTILINE)
+    return next((each for each in records if each.startswith(f"JobId={job} ")), printed).strip()
+
+
+def job_in(record: str, asked: str = "") -> Job:
     """The job of a line of `scontrol show job`.
 
+    Args:
+        asked: its ID, where that is known.
+
     Raises:
-        UnreadableError: it is none.
+        UnreadableError: it is none, or another.
     """
     told = {name: value for name, value in fields_of(record).items() if value not in _NOTHING}
     missing = {"JobId", "JobState"} - told.keys()
     if missing:
         quoted = shortened(record, LONGEST_QUOTE)
         raise UnreadableError(f"there is no {' and no '.join(sorted(missing))}: {quoted!r}", SHOW_JOB)
+    if asked and told["JobId"] != asked:
+        raise UnreadableError(
+            f"it is of job {shortened(told['JobId'], LONGEST_FIELD)}, not of {asked}", SHOW_JOB
+        )
     listed = told.get("NodeList", "")
     try:
         nodes = nodes_in(listed)
