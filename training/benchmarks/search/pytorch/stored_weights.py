@@ -70,8 +70,8 @@ def _refuse_other_tensors(header: Mapping[str, Any], architecture: Architecture)
     if wanted != there:
         others = len(there.keys() - wanted.keys())
         names = sorted(name for name in wanted if wanted[name] != there.get(name))
-        lacking = f"; missing or of another shape: {', '.join(names[:3])}" if names else ""
-        raise WeightsError(f"{others + len(names)} tensors are not the architecture's{lacking}")
+        named = f": {', '.join(names[:3])}" if names else ""  # none by a name that the other worker gave it
+        raise WeightsError(f"{others + len(names)} tensors are not the architecture's{named}")
 
 
 def _refuse_impossible_values(state: Mapping[str, Tensor]) -> None:
