@@ -39,7 +39,6 @@ FLOORS: Mapping[str, int] = {
     "run_benchmarks.meters": 2,
     "run_benchmarks.plan": 2,
     "run_benchmarks.reading": 2,
-    "run_benchmarks.writing": 2,
     "run_benchmarks.stages": 2,
     "run_benchmarks.transports": 2,
     "run_benchmarks.runtimes": 2,

@@ -48,6 +48,22 @@ def test_a_manifest_read_back_is_the_one_written(data: Path) -> None:
     assert not list(data.glob(".*")), "a temporary file was left"
 
 
+def test_it_is_written_through_no_link_that_others_left(
+    data: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Another user's folder may hold links of any name that can be foreseen."""
+    own = tmp_path_factory.mktemp("own") / "file"
+    own.write_text("precious")
+    for name in ("manifest.json", ".manifest.json.tmp"):
+        (data / name).unlink(missing_ok=True)
+        (data / name).symlink_to(own)
+    entries = manifest.describe(data, list(FILES))
+    written = manifest.write(data, manifest.Manifest("bert", "tool 1", {}, {}, entries))
+    assert own.read_text() == "precious"
+    assert not written.is_symlink()
+    assert manifest.read(data).files == entries
+
+
 def test_the_digest_is_that_of_the_file_and_says_nothing_of_time_or_place(data: Path, tmp_path: Path) -> None:
     digest = manifest.read(data).digest
     assert digest == manifest.sha256_of(data / "manifest.json")

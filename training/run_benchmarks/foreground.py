@@ -35,9 +35,9 @@ from run_benchmarks.run_log import LOGGER, hidden_in_log, log_to_file
 from run_benchmarks.runner import run_plan
 from run_benchmarks.session import CANCEL_GRACE_S
 from run_benchmarks.unforeseen import sentence_of, traceback_text
-from run_benchmarks.writing import PRIVATE
 from utils.errors import FlagPerfError
 from utils.numbers import counted
+from utils.writing import PRIVATE
 
 
 def run_in_foreground(plan: Plan, began: Callable[[Path], None] = lambda folder: None) -> int:

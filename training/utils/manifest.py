@@ -25,6 +25,7 @@ from typing import Any
 
 from utils.errors import FlagPerfError, Problem, raised
 from utils.plain_data import is_small
+from utils.writing import whole_file
 
 MANIFEST_NAME = "manifest.json"
 FORMAT = "flagperf-manifest-1"
@@ -89,16 +90,15 @@ def describe(directory: Path, paths: Sequence[str], *, workers: int = 1) -> tupl
 
 
 def write(directory: Path, manifest: Manifest) -> Path:
-    """Write `manifest.json`; it is never seen half-written."""
+    """Write `manifest.json`; it is never seen half-written. OSError where it cannot be written."""
     for entry in manifest.files:
         _checked_path(entry.path, str(directory))
     target = directory / MANIFEST_NAME
-    unfinished = directory / f".{MANIFEST_NAME}.tmp"
-    with unfinished.open("w", encoding="utf-8") as stream:
-        stream.write(manifest.text)
+    with whole_file(target) as stream:
+        stream.write(manifest.text.encode())
         stream.flush()
         os.fsync(stream.fileno())
-    return unfinished.replace(target)
+    return target
 
 
 def read(directory: Path) -> Manifest:

@@ -233,3 +233,10 @@ def test_a_damaged_set_made_elsewhere_is_refused_by_file_name(
     assert f"{culprit}: " in printed
     assert why in printed
     assert not (made / "manifest.json").exists()
+
+
+def test_a_manifest_that_cannot_be_written_is_named(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made_elsewhere(made)
+    (made / "manifest.json").mkdir()
+    assert main(["--write-manifest", str(made), "--workers", "1"]) == 1
+    assert f"{made}: the manifest cannot be written: Is a directory" in capsys.readouterr().err

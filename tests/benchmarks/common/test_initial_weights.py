@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import random
 import subprocess
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.numpy import save
 
 from benchmarks.common.conversion import convert
 from benchmarks.common.initial_weights import read_weights
@@ -117,6 +119,21 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
         converted(source)
     assert target.read_text() == "mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other.pt", "states.pt", "states.safetensors"]
+
+
+def test_it_is_written_through_no_link_that_others_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAKE: writes as safetensors did before 0.8, which follows links."""
+    (tmp_path / "own").write_text("precious")
+    (tmp_path / f"states.safetensors.partial-{os.getpid()}").symlink_to(tmp_path / "own")
+    monkeypatch.setattr(
+        "benchmarks.common.conversion.save_file",
+        lambda tensors, path, metadata: Path(path).write_bytes(save(tensors, metadata)),
+    )
+    torch.save(WEIGHTS, tmp_path / "states.pt")
+    assert read_weights(converted(tmp_path / "states.pt"), model="toy", framework="np").tensors
+    assert (tmp_path / "own").read_text() == "precious"
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

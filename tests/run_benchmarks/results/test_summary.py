@@ -29,11 +29,11 @@ from run_benchmarks.results.table import aligned
 from run_benchmarks.results.tables import preflight_text, results_tables, results_text
 from run_benchmarks.results.text import run_text
 from run_benchmarks.stages.checks import Check, Status
-from run_benchmarks.writing import write_whole
 from tests.run_benchmarks.builders import judge_folders, make_case, training_events, write_rank_log
 from utils.figures import Figure
 from utils.inventory import HostInventory, MonitorCost
 from utils.records import Failure, FailureClass, Stage, Verdict
+from utils.writing import write_whole
 
 KILLED = Failure(
     Verdict.FAILED,

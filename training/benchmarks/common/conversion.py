@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
@@ -78,8 +79,8 @@ def _in_the_way(target: Path, why: str) -> FlagPerfError:
 
 
 def _write(target: Path, tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> None:
-    """Under another name until it is whole."""
-    partial = target.with_name(f"{target.name}.partial-{os.getpid()}")
+    """Under another name until it is whole: one that nobody knows, for strangers may have left links of any other."""
+    partial = target.with_name(f".{target.name}.{token_hex(8)}.partial")
     try:
         save_file(dict(tensors), partial, metadata=dict(metadata))
         with partial.open("rb") as stream:

@@ -28,10 +28,10 @@ from run_benchmarks.plan.secrets import Secrets, by_name_alone
 from run_benchmarks.plan.vendor_record import Vendor
 from run_benchmarks.plan.vendors import VENDOR_FILE
 from run_benchmarks.stages.devices import LISTING_S
-from run_benchmarks.writing import write_whole
 from utils.errors import FlagPerfError, raised
 from utils.monitors.tool import run_tool
 from utils.processor import CPUINFO, parse_cpuinfo
+from utils.writing import write_whole
 
 PARTS: Mapping[str, Part] = {
     "static": static.checks,

@@ -14,8 +14,8 @@ from run_benchmarks.results.folder import RunFolder
 from run_benchmarks.results.round_result import RoundResult
 from run_benchmarks.results.summary import Run
 from run_benchmarks.results.telemetry_result import RoundTelemetry, SourceTelemetry
-from run_benchmarks.writing import whole_file
 from utils.text_files import printable
+from utils.writing import whole_file
 
 FIGURES = "figures.csv"
 TELEMETRY = "telemetry.csv"

@@ -16,8 +16,8 @@ from run_benchmarks.results.meanings import WHERE, meanings
 from run_benchmarks.results.summary import Run, outcome_text
 from run_benchmarks.results.tables import remarks, results_tables
 from run_benchmarks.unforeseen import log_traceback
-from run_benchmarks.writing import write_whole
 from utils.records import Stage, Verdict
+from utils.writing import write_whole
 
 if TYPE_CHECKING:
     from markupsafe import Markup

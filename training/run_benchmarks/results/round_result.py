@@ -22,7 +22,6 @@ from run_benchmarks.results.stragglers import Straggler
 from run_benchmarks.results.telemetry_result import RoundTelemetry
 from run_benchmarks.stages.clock import Uptime
 from run_benchmarks.stages.watch import Outcome
-from run_benchmarks.writing import BY_UMASK, write_whole
 from utils.events import Event, EventName
 from utils.figures import DEFINITIONS, Figure
 from utils.numbers import counted, shown
@@ -30,6 +29,7 @@ from utils.parameters import MeasurementSettings, TrainingSettings
 from utils.processor import precision_note
 from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.text_files import shortened
+from utils.writing import BY_UMASK, write_whole
 
 # 1: until figures had `better` and `definition` and a round had its `kind` and its round.json.
 # 2: until a round said where it comes from: `origin` of round.json, `provenance` of result.json.

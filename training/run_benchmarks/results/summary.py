@@ -20,10 +20,10 @@ from run_benchmarks.results.shortfall import advice
 from run_benchmarks.results.tables import preflight_text, remarks, results_tables
 from run_benchmarks.stages.checks import Check
 from run_benchmarks.unforeseen import log_traceback
-from run_benchmarks.writing import write_whole
 from utils.events import PREFIX
 from utils.records import Stage
 from utils.text_files import shortened
+from utils.writing import write_whole
 
 MOST_NAMES = 5
 LEFT_OUT = "summary.json has verdicts and figures alone: with what cases tell of themselves it could not be read back"

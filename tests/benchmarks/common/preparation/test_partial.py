@@ -173,6 +173,16 @@ def test_what_came_to_the_target_meanwhile_is_not_written_over(partial: PartialD
     assert already_made(partial.target, RECIPE, workers=1)
 
 
+def test_a_manifest_that_cannot_be_written_keeps_what_is_made(partial: PartialDataset) -> None:
+    (partial.data / "manifest.json").mkdir(parents=True)
+    partial.folder.chmod(0o700)
+    with pytest.raises(ResumableError, match="the manifest cannot be written"):
+        finish(partial)
+    (partial.data / "manifest.json").rmdir()
+    finish(partial)
+    assert already_made(partial.target, RECIPE, workers=1)
+
+
 def test_a_mount_point_is_refused_before_anything_is_made() -> None:
     with pytest.raises(FlagPerfError, match="is a mount point"):
         already_made(Path("/proc"), RECIPE, workers=1)

@@ -45,7 +45,14 @@ def adopt(directory: Path, *, workers: int) -> manifest.Manifest:
         "max_predictions": shapes[0][2],
     }
     result = manifest.Manifest("bert", TOOL, parameters, facts, entries)
-    manifest.write(directory, result)
+    try:
+        manifest.write(directory, result)
+    except OSError as error:
+        raise FlagPerfError(
+            f"the manifest cannot be written: {error.strerror}",
+            where=str(directory),
+            remedy="give the command as a user who may write there",
+        ) from None
     return result
 
 

@@ -5,6 +5,8 @@
       work/    what steps leave for each other, and a record of each finished step
       lock     held by the run that builds
 
+It is closed to others, who could foresee its name; one that is there is gone on with only where this user made it.
+
 So nothing half-made is ever taken for a data set, and nothing that stands at the target is ever written over. A run
 that is broken off leaves this folder; the same command finds it by the recipe and does not repeat its finished steps.
 """
@@ -20,9 +22,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from io import FileIO
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
+from benchmarks.common.preparation.left_folder import check_left_by_this_user
 from utils import manifest
 from utils.errors import FlagPerfError
 from utils.manifest import FileEntry, Manifest
@@ -74,7 +78,7 @@ class PartialDataset:
         """Hold the folder. After a FlagPerfError within, bad input, it is removed; else it stays until `finish`.
 
         Raises:
-            FlagPerfError: the folder cannot be made, or another run holds it.
+            FlagPerfError: the folder cannot be made, another user can have made it, or another run holds it.
         """
         try:
             lock = self._held()
@@ -117,11 +121,18 @@ class PartialDataset:
         """Write the manifest, give the data set its name, and remove what was needed to build it.
 
         Raises:
-            ResumableError: something stands at the target meanwhile.
+            ResumableError: something stands at the target meanwhile, or the disk takes no more.
         """
-        manifest.write(self.data, made)
-        for folder, _, _ in os.walk(self.data):
-            _synchronise(Path(folder))
+        try:
+            manifest.write(self.data, made)
+            for folder, _, _ in os.walk(self.data):
+                _synchronise(Path(folder))
+        except OSError as error:
+            raise ResumableError(
+                f"the manifest cannot be written: {error.strerror}",
+                where=str(self.data),
+                remedy="make room, then give the same command again: it goes on from here",
+            ) from None
         try:
             self.data.rename(self.target)
         except OSError as error:
@@ -148,19 +159,24 @@ class PartialDataset:
         unfinished.replace(record)
         return done
 
-    def _held(self) -> TextIO:
+    def _held(self) -> FileIO:
         """The lock file, locked.
 
         The run that held it may have removed the folder after this one opened the file: a lock on a file that
         has no name any more keeps nobody out, so that another one is taken.
         """
         while True:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = self._lock.open("w")
+            is_left = self._was_there()
+            try:
+                if is_left:
+                    check_left_by_this_user(self.folder, (self.data, self.work))
+                lock = _opened_itself(self._lock)
+            except FileNotFoundError:
+                continue  # the run that held it has removed it meanwhile
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 with suppress(FileNotFoundError):
-                    if os.path.samestat(os.fstat(lock.fileno()), self._lock.stat()):
+                    if os.path.samestat(os.fstat(lock.fileno()), self._lock.lstat()):
                         return lock
             except BlockingIOError:
                 lock.close()
@@ -168,6 +184,15 @@ class PartialDataset:
                     "another preparation is at work here", where=str(self.folder), remedy="wait for its end"
                 ) from None
             lock.close()
+
+    def _was_there(self) -> bool:
+        """Make the folder, unless something of its name is there: then True."""
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(mode=0o700)
+        except FileExistsError:
+            return True
+        return False
 
     def _not_written(self, error: OSError) -> FlagPerfError:
         return FlagPerfError(
@@ -177,11 +202,15 @@ class PartialDataset:
         )
 
     def _remove(self) -> None:
-        """Remove the folder, its lock last: what is removed is nobody else's yet."""
-        for path in (self.data, self.work):
-            if path.exists():
-                shutil.rmtree(path)
-        self._lock.unlink()
+        """Remove the folder, its lock last: what is removed is nobody else's yet. What cannot be removed is told."""
+        try:
+            for path in (self.data, self.work):
+                if os.path.lexists(path):
+                    shutil.rmtree(path)  # of a link it raises
+            self._lock.unlink()
+        except OSError as error:
+            print(f"{self.folder}: cannot be removed, so it stays: {error}", file=sys.stderr)
+            return
         with suppress(OSError):  # another run has begun anew here
             self.folder.rmdir()
 
@@ -194,6 +223,12 @@ class PartialDataset:
                 print(
                     f"{path}: left by other parameters or text; remove it if nobody needs it", file=sys.stderr
                 )
+
+
+def _opened_itself(path: Path) -> FileIO:
+    """The file that has this name itself, made where there is none; a pipe is not waited for."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    return FileIO(os.open(path, flags, 0o600), "wb")
 
 
 def _synchronise(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Files of a result folder, written so that a reader sees all of one or nothing."""
+"""Files written so that a reader sees all of one or nothing, through no link that somebody put in the way."""
 
 from __future__ import annotations
 
