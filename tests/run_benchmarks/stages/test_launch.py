@@ -338,12 +338,16 @@ def test_the_shell_goes_on_whatever_a_files_commands_end_with(line: str, tmp_pat
     assert (tmp_path / "start.log").read_text().endswith("A=1\n")
 
 
-def test_parsing_a_sourced_file_runs_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", ["", ": extglob"])
+def test_the_shell_parses_the_sourced_file_alone(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An image may set BASH_ENV, of which this is not the place to complain."""
     others, environment = tmp_path / "others.sh", tmp_path / "environment_variables.sh"
-    others.write_text("shopt -s extglob\n")
-    environment.write_text(f"export BASH_ENV={others}\n: @(a|b)\n")
-    argv = ["bash", "-c", f"export BASH_ENV={others}; {TASK_SHELL}", "task", str(tmp_path / "start.log")]
-    assert subprocess.run([*argv, str(environment), "true"], check=False).returncode == 1
+    others.write_text("if (\n")
+    monkeypatch.setenv("BASH_ENV", str(others))
+    environment.write_text(f"export A=1\n{line}\n")
+    assert _start(tmp_path, str(environment), "true").returncode == 0
 
 
 @pytest.mark.parametrize(("image", "after"), [("", ""), ("/opt/a:/opt/b", ":/opt/a:/opt/b")])
