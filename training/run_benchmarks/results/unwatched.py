@@ -19,12 +19,8 @@ from utils.telemetry.records import Scope, Telemetry
 LEAST_READINGS = 10  # of fewer a single one is as large a part of the training as a load that is named
 UNTOLD = "others' load on its CPUs cannot be told"
 LEAST_LACK = 0.05  # of all CPUs: small loads are read too coarsely to be held against each other
-OF_CHIPS = (
-    "utilisation",
-    "clock_mhz",
-    "throttle",
-    "processes",
-)  # what shows whether something disturbs a chip
+# What shows whether something disturbs a chip.
+OF_CHIPS = ("utilisation", "clock_mhz", "throttle", "processes")
 
 
 @dataclass(frozen=True)
