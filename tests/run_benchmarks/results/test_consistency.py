@@ -355,7 +355,13 @@ def test_a_part_of_a_run_counts_from_where_it_began(tmp_path: Path) -> None:
         result = judged(tmp_path, [events[0], begun, *events[1:]], continue_from="run1")
         assert result.verdict is Verdict.CONVERGED and result.rules is not None
         assert ("other code of the vendor" in result.rules.doubt) is other
-    for told, doubt in (({"other_code": True}, True), ({"other_code": False}, False), ({}, True)):
+    for told, doubt in (
+        ({"other_code": True}, True),
+        ({"other_code": False}, False),
+        ({}, True),
+        ({"other_code": False, "other_data": False}, False),
+        ({"other_code": False, "other_data": True}, True),
+    ):
         value = {**{name: each for name, each in continued.items() if name != "other_code"}, **told}
         begun = Event(EventName.INIT_END, {"continued": value}, START_MS - 1)
         rules = judged(tmp_path, [events[0], begun, *events[1:]], continue_from="run1").rules
