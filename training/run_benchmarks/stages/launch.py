@@ -16,6 +16,7 @@ from run_benchmarks.stages.checkpoints import checkpoint_folders
 from run_benchmarks.stages.process_setup import in_setup
 from utils.case_form import ROLES_TOKEN
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
+from utils.node import start_log_name
 from utils.parameters import ROUND
 from utils.roles import tokens_of_node
 
@@ -77,7 +78,7 @@ class Launch:
         """
         case, inside = node.case, _Inside(self, node)
         environment_file = inside.tree(case.files.environment_script) if case.files.environment_script else ""
-        log = f"{inside.node}/start_{case.settings.framework_name}_task.log"
+        log = f"{inside.node}/{start_log_name(case.settings.framework_name)}"
         job = self._job(inside, case)
         argv = (
             *in_setup(self.plan.run),
