@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -223,6 +224,37 @@ def test_data_without_a_manifest_are_told_apart_by_their_files(
         others.append(values_of(rest, "INIT_END")[0]["continued"]["other_data"])
         (data / "more.txt").write_text("a file more")
     assert others == [False, True]
+
+
+def test_what_tells_data_apart_that_have_no_manifest(tmp_path: Path) -> None:
+    """Links are followed, hidden files are a file system's, and no name or link breaks a training."""
+    data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    launch = arguments(tmp_path / "plain", data)
+    for folder in (elsewhere / "a", elsewhere / "b", data):
+        folder.mkdir(parents=True)
+        (folder / "rows").write_text(folder.name)
+
+    def digest() -> frozenset[str]:
+        return part_of(launch, []).data
+
+    def link_to(target: str, name: str) -> frozenset[str]:
+        (data / name).unlink(missing_ok=True)
+        (data / name).symlink_to(elsewhere / target)
+        return digest()
+
+    (elsewhere / "b" / "rows").write_text("others")
+    alone = digest()
+    (data / ".nfs0001").touch()
+    assert digest() == alone
+    assert link_to("a", "train") != link_to("b", "train") != alone
+    assert link_to("a/rows", "file") != link_to("b/rows", "file")
+    seen = {digest()}
+    for odd in (b"caf\xe9", b"a\nb"):
+        Path(os.fsdecode(bytes(data) + b"/" + odd)).touch()
+        seen.add(digest())
+    (data / "loop").symlink_to(data)
+    (data / "nowhere").symlink_to("/nothing/there")
+    assert len({*seen, digest()}) == 4
 
 
 def test_code_of_case_and_driver_is_told_apart_and_that_of_an_earlier_version_is_another(

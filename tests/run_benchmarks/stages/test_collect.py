@@ -826,6 +826,8 @@ def test_what_is_large_comes_in_a_stream_of_its_own(
         (2 * GIB, 93 * GIB, 1, "z1monitor.log", 1, False),  # nor has a name that is like one
         (2 * GIB, 93 * GIB, 1, "other_monitor.log", 1, False),
         (2 * GIB, 93 * GIB, 1, "start_other_task.log", 1, False),
+        (400 * GIB, 10_000 * GIB, 1, "rank3.out.log", 65 * MIB, True),
+        (400 * GIB, 10_000 * GIB, 1, "core", 1, False),
         *(
             (2 * GIB, 93 * GIB, 1, name, 60 * MIB, True)
             for name in ("acme_monitor.log", "pwr_monitor.log", "rank3.out.log")

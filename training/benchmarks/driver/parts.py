@@ -20,7 +20,7 @@ ENVIRONMENT_FILE = "environment_variables.sh"
 BENCHMARKS = Path(__file__).resolve().parents[1]
 # Code of all cases, from `benchmarks/`; in `utils/` is what resolves their parameters.
 _SHARED = ("common", "driver", "../utils")
-MOST_FILES = 10_000  # of data without a manifest: each is looked at before a training begins
+MOST_FILES = 10_000  # of data without a manifest, which are looked at before a training begins
 # What no digest is: checkpoints of earlier versions, which are other code, do not tell theirs.
 _UNTOLD = ("",)
 
@@ -70,13 +70,28 @@ def _data_in(folder: Path) -> str:
     if manifest.is_file():
         return digest_of_file(manifest)
     sizes: dict[str, str] = {}
-    for at, folders, files in os.walk(folder):
-        folders.sort()
-        paths = [Path(at, name) for name in sorted(files)[: MOST_FILES - len(sizes)]]
-        sizes |= {path.relative_to(folder).as_posix(): str(path.lstat().st_size) for path in paths}
-        if len(sizes) >= MOST_FILES:
+    seen = 0  # folders too: a link may lead back
+    for at, folders, files in os.walk(folder, followlinks=True):
+        folders[:] = sorted(filter(_is_of_data, folders))
+        for name in sorted(filter(_is_of_data, files)):
+            path = Path(at, name)
+            sizes[ascii(str(path.relative_to(folder)))] = _size_of(path)
+        seen += len(folders) + len(files)
+        if seen >= MOST_FILES:
             break
     return digest_of(sizes)
+
+
+def _is_of_data(name: str) -> bool:
+    """Whether it is no hidden file, which file systems and tools leave."""
+    return not name.startswith(".")
+
+
+def _size_of(path: Path) -> str:
+    try:
+        return str(path.stat().st_size)
+    except OSError:  # gone meanwhile, or a link that leads nowhere
+        return ""
 
 
 def _code_of_case(arguments: LaunchArguments) -> str:

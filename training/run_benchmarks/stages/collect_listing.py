@@ -35,7 +35,8 @@ KEPT_FOR_SUMMARY = 2**24
 # task leaves, it costs none of them. Telemetry, which may be the largest, comes last of them.
 _OF_MONITOR = frozenset({INVENTORY_FILE, IDENTITY_FILE, MONITOR_LOG, *HOST_LOGS, TELEMETRY_FILE})
 _IS_OF_RANK = re.compile(translate(rank_log_name("*"))).match
-# However large, a round is judged by these; of what else is FlagPerf's own so much is, and the rest is a task's doing.
+# However large, a round is judged by these; of what else is FlagPerf's own so much is, or a hundredth of what is free,
+# and the rest is a task's doing.
 _DECISIVE = frozenset({rank_log_name(0), CONTROLLER_LOG})
 LARGEST_OWN = 64 * 2**20
 _OTHER = 4  # behind the places of FlagPerf's own
@@ -190,7 +191,8 @@ class Room:
         So a small disk is no reason to lose the logs that a verdict needs, and one of them no reason to lose others.
         """
         part = int(self.total * KEPT_PART)
-        is_needed = self.is_own(path) and (size <= LARGEST_OWN or path in _DECISIVE or path == TELEMETRY_FILE)
+        is_small = size <= max(LARGEST_OWN, self.free // 100)
+        is_needed = self.is_own(path) and (is_small or path in _DECISIVE or path == TELEMETRY_FILE)
         return max(size, min(KEPT_FOR_SUMMARY, part)) if is_needed else max(KEPT, part)
 
     def is_own(self, path: str) -> bool:
