@@ -82,7 +82,9 @@ def test_no_number_in_a_banner_is_a_job() -> None:
     assert asyncio.run(Slurm(Printing()).named("x")) == []
 
 
-@pytest.mark.parametrize(("records", "left"), [(RUNS + ANOTHERS, "17"), (RENAMED + ANOTHERS, None)])
+@pytest.mark.parametrize(
+    ("records", "left"), [(RUNS + ANOTHERS, "17"), (RENAMED + ANOTHERS, None)], ids=["own", "none"]
+)
 def test_a_job_of_another_name_is_none_that_a_run_has_left(records: str, left: str | None) -> None:
     here = Printing(squeue="17 (RUNNING) n1\n18 (RUNNING) n3\n", scontrol=records)
     hosts = SlurmHosts(SlurmSettings(), "run", 1, lambda job, node: LocalTransport(node), Slurm(here))
