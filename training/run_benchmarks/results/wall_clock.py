@@ -86,7 +86,7 @@ class RankClock:
         return abs(trained_s - (by_wall_clock - moved_s)) * BORNE_OUT < abs(trained_s - by_wall_clock)
 
     def contradiction(self, trained_s: float | None) -> str:
-        """That the time trained is far from what the events say, and nothing seen of the clock explains that; or empty."""
+        """That the time trained is far from what the events say, which nothing seen of the clock explains; or empty."""
         if trained_s is None or not isinstance(self._training, Window):
             return ""
         window_s = self._training.seconds
