@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_a_pause_is_no_gap_whoever_hears_of_it_first(is_read_first: bool) -> Non
     for now in range(10):
         pace.note(Event(STEP_END, time_ms=1 + 1000 * now), float(now))
     before = pace.limit_s(None)
-    pauses = [lambda: pace.note(Event(STEP_END, time_ms=5_000_000), 5000.0), lambda: pace.pause(9.5)]
+    pauses = [lambda: pace.note(Event(STEP_END, time_ms=5_000_000), 5000.0), lambda: pace.pause(9.5, 5000.0)]
     for each in pauses if is_read_first else reversed(pauses):
         each()
     pace.note(Event(STEP_END, time_ms=5_001_000), 5001.0)
@@ -76,7 +77,7 @@ def test_an_epoch_that_a_pause_made_longer_says_nothing_of_the_pace() -> None:
     pace = Pace()
     for now in range(5):
         pace.note(Event("EPOCH", {"seconds": 10.0}), 1000.0 + now)
-    pace.pause(5000.0)
+    pace.pause(1005.0, 5000.0)
     for now in range(5):
         pace.note(Event("EPOCH", {"seconds": 4100.0}), 5001.0 + now)
     assert not pace.is_usual(10.1)
@@ -88,8 +89,60 @@ def test_who_has_seen_nothing_but_pauses_knows_no_pace() -> None:
     pace = Pace()
     for now in range(10):
         pace.note(Event(STEP_END), float(now))
-        pace.pause(now - 0.5)
+        pace.pause(now - 0.5, float(now))
     assert pace.limit_s(None) is None and pace.limit_s(7.0) == 7.0
+
+
+def after_long_work(name: str, pauses: Sequence[tuple[float, float]], is_read_first: bool = False) -> Pace:
+    """A training whose first evaluation, checkpoint or epoch took 1000 s, with pauses (from when to when) in it."""
+    pace, saves = Pace(saves=name == EventName.CHECKPOINT), name == EventName.CHECKPOINT
+    events = [(EVALUATE if saves else STEP_END, -21.0), *[(STEP_END, float(step)) for step in range(-20, 1)]]
+    for each, now in [(TRAIN_START, -22.0), *events]:
+        pace.note(Event(each), now)
+    paused = [partial(pace.pause, *each) for each in pauses]
+    done = [partial(pace.note, Event(name, {"seconds": 1000.0}), 1000.0)]
+    for step in (*done, *paused) if is_read_first else (*paused, *done):
+        step()
+    return pace
+
+
+@pytest.mark.parametrize("is_read_first", [False, True])
+@pytest.mark.parametrize("name", [EVALUATE, EventName.CHECKPOINT, "EPOCH"])
+def test_long_work_with_a_short_pause_in_it_is_as_long_as_it_took_without(
+    name: str, is_read_first: bool
+) -> None:
+    """It is to be allowed to take as long again."""
+    pauses = [(980.0, 990.0), (990.01, 1000.0)]  # told look by look
+    assert after_long_work(name, pauses, is_read_first).limit_s(None) == pytest.approx(5 * 980, abs=0.1)
+
+
+@pytest.mark.parametrize("is_read_first", [False, True])
+@pytest.mark.parametrize("name", [EVALUATE, EventName.CHECKPOINT, "EPOCH"])
+def test_of_long_work_that_was_mostly_a_pause_nobody_knows_how_long_it_takes(
+    name: str, is_read_first: bool
+) -> None:
+    seen = after_long_work(name, [(300.0, 1000.0)], is_read_first)
+    assert seen.limit_s(None) == pace.LEAST_BEFORE_LONG_WORK_S and not seen.is_usual(300.0)
+
+
+def test_a_suspension_of_any_length_is_one_pause() -> None:
+    pace = Pace()
+    for now in range(10):
+        pace.note(Event(STEP_END), float(now))
+    for now in range(9, 5000):
+        pace.pause(now + 0.01, now + 1.0)
+    pace.note(Event(STEP_END), 5001.0)
+    assert pace.is_usual(1.0) and not pace.is_usual(1.1)
+
+
+def test_a_pause_while_an_old_log_is_read_leaves_its_long_evaluations_known() -> None:
+    """Of a round that is taken up; with more steps after it than gaps are kept."""
+    seen = Pace()
+    for number, name in enumerate([TRAIN_START, EVALUATE, *[STEP_END] * (pace.GAPS_KEPT + 5)]):
+        seen.note(Event(name, time_ms=1 + 1000 * (number + 1200 * (number > 0))), 50.0)
+    seen.pause(34.0, 50.0)
+    seen.note(Event(STEP_END), 51.0)
+    assert seen.limit_s(None) == 5 * 1201.0
 
 
 def test_nothing_is_hung_where_it_is_turned_off() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from run_benchmarks.journal import Journal
 from run_benchmarks.names import JOURNAL, RUN_LOG
 from run_benchmarks.own_folder import check_own
 from run_benchmarks.plan.secrets import NO_SECRETS
-from run_benchmarks.results.folder import RoundKey
+from run_benchmarks.results.folder import RoundKey, RunFolder
+from run_benchmarks.results.planned import planned
 from run_benchmarks.results.round_result import RoundResult
-from run_benchmarks.resumption import Resumption, RoundSoFar, read_resumption
+from run_benchmarks.resumption import Resumption, RoundSoFar, new_run, read_resumption
 from tests.run_benchmarks.builders import make_case, observed
 from utils.errors import FlagPerfError
 from utils.records import Failure, FailureClass, Stage, Verdict
@@ -54,6 +56,13 @@ def failed(tmp_path: Path) -> RoundResult:
     (tmp_path / NAME / "round1").mkdir(parents=True)
     (tmp_path / NAME / "round1" / "result.json").write_text(json.dumps(result.as_dict()))
     return result
+
+
+@pytest.mark.parametrize("roles", [(), ("controller", "worker")])
+def test_a_new_run_goes_on_from_what_a_search_has_kept(roles: tuple[str, ...], tmp_path: Path) -> None:
+    case = planned(replace(make_case(["h1"]), roles=roles))
+    folder = RunFolder(tmp_path / "run1", plan={"run": {"checkpoint_path": "/ck"}}, cases={NAME: case})
+    assert ("--continue-from run1" in new_run(folder, ())) == bool(roles)
 
 
 def test_an_attempt_that_was_to_be_followed_by_another_is_no_end(tmp_path: Path, failed: RoundResult) -> None:

@@ -76,7 +76,7 @@ async def _is_collected(session: Session, transport: Transport, node: Node, targ
     folder = below_work(session.paths, session.paths.node(node))
     try:
         left_out = await collect_folder(
-            transport, session.paths.work, folder, target, LATE_LOGS_S, rank_logs=node.rank_logs
+            transport, session.paths.work, folder, target, LATE_LOGS_S, own_logs=node.own_logs
         )
     except FlagPerfError as error:
         LOGGER.warning(f"{node.host}: of an attempt that does not count: {error.message}")

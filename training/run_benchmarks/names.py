@@ -11,8 +11,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from run_benchmarks.user_path import user_path
-from utils.node import rank_log_name
+from utils.node import rank_log_name, start_log_name
 from utils.search.events import CONTROLLER_LOG
+from utils.telemetry.lines import monitor_log_name
 
 if TYPE_CHECKING:
     from run_benchmarks.plan.records import CasePlan, RunSettings
@@ -135,10 +136,18 @@ class Node:
         return f"{self.case.settings.name}/round{self.round}/{node_folder_name(self.host, self.rank)}"
 
     @property
-    def rank_logs(self) -> frozenset[str]:
-        """The logs of its own ranks."""
-        nproc = self.case.settings.nproc
-        return frozenset(map(rank_log_name, range(self.rank * nproc, (self.rank + 1) * nproc)))
+    def own_logs(self) -> frozenset[str]:
+        """The logs of its own ranks and processes, of its launcher, and of its vendor's accelerators."""
+        settings = self.case.settings
+        ranks = range(self.rank * settings.nproc, (self.rank + 1) * settings.nproc)
+        return frozenset(
+            (
+                *map(rank_log_name, ranks),
+                *((decisive_log(self.case.roles),) if self.rank == 0 else ()),
+                start_log_name(settings.framework_name),
+                monitor_log_name(settings.vendor),
+            )
+        )
 
 
 def node_folder_name(host: str, rank: int) -> str:

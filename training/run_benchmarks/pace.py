@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -21,6 +20,8 @@ LEAST_S, LEAST_BEFORE_LONG_WORK_S = 300.0, 1800.0
 # So many steps are a pace.
 LEAST_STEPS = 5
 GAPS_KEPT = 1000
+# A pause that is told look by look is one pause: so much lies between two looks at most.
+SAME_PAUSE_S = 1.0
 # Of a search an epoch is a step with its evaluation, and as long a gap as it took: many workers report in turn.
 EPOCH = SearchEvent.EPOCH.value
 NAMES = frozenset(each.value for each in EventName) | {EPOCH}
@@ -28,11 +29,16 @@ NAMES = frozenset(each.value for each in EventName) | {EPOCH}
 
 @dataclass(frozen=True)
 class _Gap:
-    """The time before an event that was read at `read_at` (monotonic); longest: of it and all before it."""
+    """The time before an event that was read at `read_at` (monotonic).
 
+    whole: with its pauses; seconds: without; longest_before: of all gaps before it, also those not kept any more.
+    """
+
+    name: str
     read_at: float
+    whole: float
     seconds: float
-    longest: float
+    longest_before: float
 
 
 @dataclass
@@ -45,8 +51,10 @@ class Pace:
     saves: bool = False
     _before: tuple[float, int] | None = None
     _gaps: deque[_Gap] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
-    _paused_at: float = -math.inf
+    _longest: float = 0.0
+    _pauses: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
     _counts: Counter[str] = field(default_factory=Counter)
+    _timed: Counter[str] = field(default_factory=Counter)  # those of which it is known how long they took
 
     def note(self, event: Event, now: float) -> None:
         """An event that was read at `now` (monotonic)."""
@@ -56,24 +64,34 @@ class Pace:
         if before is not None and (has_begun or name == EventName.INIT_EVALUATION):
             by_its_clock = (event.time_ms - before[1]) / 1000 if event.time_ms and before[1] else 0.0
             took = number_in(event.value, "seconds") if name == EPOCH else None
-            took = took if took is not None and now - took >= self._paused_at else 0.0
-            gap = max(now - before[0], by_its_clock, took)
-            self._gaps.append(_Gap(now, gap, max(self._longest, gap)))
+            self._keep(name, now, max(now - before[0], by_its_clock, took or 0.0))
         if name in NAMES:
             self._counts[name] += 1
 
-    def pause(self, since: float) -> None:
-        """From `since` (monotonic) until now the training stood still, or who reads its events did.
+    def pause(self, since: float, until: float) -> None:
+        """Between these (monotonic) the training stood still, or who reads its events did.
 
-        No gap that reaches into that time says anything of its pace: not the next one, nor one that was read meanwhile.
+        It is no part of any gap: neither of the next ones nor of those that were read meanwhile.
         """
-        self._before, self._paused_at = None, since
+        goes_on = bool(self._pauses) and since - self._pauses[-1][1] < SAME_PAUSE_S
+        self._pauses.append((self._pauses.pop()[0] if goes_on else since, until))
+        late: list[_Gap] = []
         while self._gaps and self._gaps[-1].read_at > since:
-            self._gaps.pop()
+            late.append(gap := self._gaps.pop())
+            self._timed[gap.name] -= 1
+            self._longest = gap.longest_before
+        for gap in reversed(late):
+            self._keep(gap.name, gap.read_at, gap.whole)
 
-    @property
-    def _longest(self) -> float:
-        return self._gaps[-1].longest if self._gaps else 0.0
+    def _keep(self, name: str, read_at: float, whole: float) -> None:
+        """A gap less its pauses, unless they are half of it or more: how long the training took is not known then."""
+        begin = read_at - whole
+        pauses = [min(until, read_at) - max(since, begin) for since, until in self._pauses if until > begin]
+        seconds = whole - sum(pauses)
+        if not pauses or seconds > whole / 2:
+            self._gaps.append(_Gap(name, read_at, whole, seconds, self._longest))
+            self._timed[name] += 1
+            self._longest = max(self._longest, seconds)
 
     def is_usual(self, silence_s: float) -> bool:
         """Whether it has been silent for so long before."""
@@ -94,8 +112,9 @@ class Pace:
         return max(self._least_s(), OF_MEDIAN * median, OF_LONGEST * self._longest)
 
     def _least_s(self) -> float:
-        counts = self._counts
-        has_evaluated = any(counts[name] for name in (EventName.EVALUATE, EventName.INIT_EVALUATION, EPOCH))
-        has_saved = not self.saves or counts[EventName.CHECKPOINT]
-        is_training = not counts[EventName.TRAIN_END]
+        has_evaluated = any(
+            self._timed[name] for name in (EventName.EVALUATE, EventName.INIT_EVALUATION, EPOCH)
+        )
+        has_saved = not self.saves or self._timed[EventName.CHECKPOINT]
+        is_training = not self._counts[EventName.TRAIN_END]
         return LEAST_S if has_evaluated and has_saved and is_training else LEAST_BEFORE_LONG_WORK_S

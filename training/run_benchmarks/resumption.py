@@ -201,7 +201,7 @@ def start_of(folder: RunFolder, places: Sequence[str] = ()) -> _Start:
 def new_run(folder: RunFolder, places: Sequence[str]) -> str:
     """What to do in the place of taking a run up: where it was to save checkpoints, a new one goes on from them."""
     may_save = (
-        not each.uses_driver or each.parameters.get("save_steps") is not None
+        not each.uses_driver or each.roles or each.parameters.get("save_steps") is not None
         for each in folder.cases.values()
     )
     if section(folder.plan, "run").get("checkpoint_path") and any(may_save):

@@ -120,7 +120,7 @@ class RoundEnd:
                 target,
                 timeout,
                 sharing,
-                rank_logs=node.rank_logs,
+                own_logs=node.own_logs,
                 is_again=again,
                 near=near,
             )

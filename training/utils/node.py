@@ -61,6 +61,11 @@ def rank_log_name(global_rank: int | str) -> str:
     return f"rank{global_rank}.out.log"
 
 
+def start_log_name(framework: str) -> str:
+    """The file that holds the output of a node's launcher; `framework` is without its version."""
+    return f"start_{framework}_task.log"
+
+
 def read_rank_ends(log: str) -> tuple[RankEnd, ...]:
     """The ends that a launcher's log tells of, in its order; a task may have written into it what is none."""
     lines = (line[len(PREFIX) :] for line in log.splitlines() if line.startswith(PREFIX))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -29,6 +30,7 @@ from tests.benchmarks.driver.ranks import (
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
 from utils.errors import FlagPerfError
 from utils.events import Event, parse_line
+from utils.manifest import MANIFEST_NAME
 
 # 64 samples, 16 a step: an epoch ends after every fourth step. Dropout makes the random generators matter.
 TASK: dict[str, Any] = {
@@ -206,6 +208,55 @@ def test_what_earlier_parts_changed_and_ran_is_not_forgotten(
     assert values_of(rest, "INIT_END")[0]["continued"]["other_code"] is True
 
 
+def test_data_without_a_manifest_are_told_apart_by_their_files(
+    tmp_path: Path, data_dir: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    """With a manifest that is what has to be the same, and a checkpoint of another is refused."""
+    data = shutil.copytree(data_dir, tmp_path / "data")
+    (data / MANIFEST_NAME).unlink(missing_ok=True)
+    launch = arguments(tmp_path / "plain", data, **TASK)
+    with monkeypatch.context() as variables:
+        variables.setenv(CHECKPOINT_DIR, str(tmp_path / "first"))
+        run_here(capsys, launch)
+    others = []
+    for own in ("second", "third"):
+        rest = continued_run(monkeypatch, capsys, launch, tmp_path / "first", tmp_path / own)
+        others.append(values_of(rest, "INIT_END")[0]["continued"]["other_data"])
+        (data / "more.txt").write_text("a file more")
+    assert others == [False, True]
+
+
+def test_what_tells_data_apart_that_have_no_manifest(tmp_path: Path) -> None:
+    """Links are followed, hidden files are a file system's, and no name or link breaks a training."""
+    data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    launch = arguments(tmp_path / "plain", data)
+    for folder in (elsewhere / "a", elsewhere / "b", data):
+        folder.mkdir(parents=True)
+        (folder / "rows").write_text(folder.name)
+
+    def digest() -> frozenset[str]:
+        return part_of(launch, []).data
+
+    def link_to(target: str, name: str) -> frozenset[str]:
+        (data / name).unlink(missing_ok=True)
+        (data / name).symlink_to(elsewhere / target)
+        return digest()
+
+    (elsewhere / "b" / "rows").write_text("others")
+    alone = digest()
+    (data / ".nfs0001").touch()
+    assert digest() == alone
+    assert link_to("a", "train") != link_to("b", "train") != alone
+    assert link_to("a/rows", "file") != link_to("b/rows", "file")
+    seen = {digest()}
+    for odd in (b"caf\xe9", b"a\nb"):
+        Path(os.fsdecode(bytes(data) + b"/" + odd)).touch()
+        seen.add(digest())
+    (data / "loop").symlink_to(data)
+    (data / "nowhere").symlink_to("/nothing/there")
+    assert len({*seen, digest()}) == 4
+
+
 def test_code_of_case_and_driver_is_told_apart_and_that_of_an_earlier_version_is_another(
     tmp_path: Path, data_dir: Path, monkeypatch: Any
 ) -> None:
@@ -213,6 +264,7 @@ def test_code_of_case_and_driver_is_told_apart_and_that_of_an_earlier_version_is
     own = part_of(launch, ["seed"])
     assert own.after({}).code == {*own.code, ""}
     assert own.after(own.as_state()) == own
+    assert own.after({}).data == {*own.data, ""}
     shared = tmp_path / "benchmarks"
     monkeypatch.setattr(parts, "BENCHMARKS", shared)
     own_code = ("bert/task.py", "bert/pytorch/case.py", "driver/loop.py", "common/a.py")

@@ -578,6 +578,30 @@ def test_where_children_fail_by_their_parents_weights_the_next_begin_without(
             engine.send(done(child, stopped=True))
 
 
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_a_child_that_began_before_the_others_had_failed_and_is_done_speaks_for_the_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_begun: bool
+) -> None:
+    """One that begins later begins without them, and says nothing of them."""
+    engine = bench(tmp_path, monkeypatch, workers=3)
+    for worker in (0, 2):
+        engine.joined(worker)
+    parent, other = trained_by(engine, 1), None
+    for number in range(3):
+        worker = 2 * (number % 2)
+        child = child_at(engine, worker, parent, proposer=worker)
+        if has_begun and number == 2:
+            other = child_at(engine, 1, parent, proposer=1)
+        engine.tick(10)
+        engine.send(failed(child, worker=worker))
+    assert asyncio.run(status_of_weights(engine, parent.trial)) == 404
+    other = other or child_at(engine, 1, parent, proposer=1)
+    engine.tick(10)
+    engine.send(epoch_of(other, 1, worker=1))
+    engine.send(done(other, worker=1, stopped=True))
+    assert asyncio.run(status_of_weights(engine, parent.trial)) == (200 if has_begun else 404)
+
+
 @pytest.mark.parametrize(
     "reason",
     [

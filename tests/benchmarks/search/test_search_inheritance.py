@@ -141,9 +141,9 @@ def test_whatever_fails_with_a_parents_weights_the_child_begins_with_fresh_ones(
     told.put(3, StoredWeights(SMALL, build(SMALL).state_dict()).as_bytes())
     monkeypatch.setattr(told if step == "get" else runner_module, step, fail)
     runner_of(data, told)[0].run(child_of(3))
-    assert f"weights{' of trial 3' if step == 'get' else ' do not fit'}: {type(error).__name__}" in (
-        capsys.readouterr().out
-    )
+    printed = capsys.readouterr().out
+    assert f"weights{' of trial 3' if step == 'get' else ' do not fit'}: {type(error).__name__}" in printed
+    assert not any(line.startswith("lines") for line in printed.splitlines())
     assert told.named("done") == [(9, False)] and told.named("failed") == []
 
 

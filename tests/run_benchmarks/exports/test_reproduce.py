@@ -224,7 +224,7 @@ def test_an_archive_does_not_choose_what_lies_over_the_code(
     for name in ("again", CASE):
         assert planned(name, "/srv/data", inside).data_dir_container == "/srv/data"
     containers = f"{inside}RUNTIME = 'docker'\n"
-    for host in (code, "/srv/flagperf", f"/srv/data/../..{code}"):
+    for host in (code, "/srv/flagperf", f"/srv/data/../..{code}", "/srv"):
         with pytest.raises(FlagPerfError, match="would lie over the code in the container"):
             planned("again", host, containers)
     own = {"model": "toy", "data_dir_host": "/srv/own", "data_dir_container": "/srv/inside"}

@@ -63,6 +63,7 @@ def test_a_pipe_in_place_of_a_sourced_file_is_refused(tree: Tree) -> None:
 UNPARSED = {
     "export DB_PASSWORD=Sup3r(zqSecret": "2: bash cannot parse it (syntax error near unexpected token `(')",
     "export DB_PASSWORD='Sup3r zqSecret": "bash cannot parse it (unexpected EOF while looking for matching `'')",
+    "case zqSecret in @(a|b)*) ;; esac": "2: bash cannot parse it (syntax error near unexpected token `(')",
     "case zqSecret zqSecret in": "2: bash cannot parse it (syntax error near unexpected token)",
 }
 
@@ -76,9 +77,16 @@ def test_a_sourced_file_that_bash_cannot_parse_is_refused_with_its_line(line: st
     assert "zqSecret" not in str(problem)
 
 
-def test_what_only_a_sourced_file_switches_on_is_no_error(tree: Tree) -> None:
+@pytest.mark.parametrize(
+    "script",
+    [
+        "shopt -s extglob\nfor a in /opt/!(b|c); do export A=$a; done\nreturn 1\n",
+        "if !(\ntrue # don't care\n); then export A=1; fi\n",
+    ],
+)
+def test_what_a_sourced_file_alone_decides_of_its_patterns_is_no_error(script: str, tree: Tree) -> None:
     path = "acme/toy-pytorch/config/environment_variables.sh"
-    tree.write(path, "shopt -s extglob\nfor a in /opt/!(b|c); do export A=$a; done\nreturn 1\n")
+    tree.write(path, script)
     assert tree.load().cases[0].files.environment_script == path
 
 

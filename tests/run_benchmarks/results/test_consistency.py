@@ -355,11 +355,19 @@ def test_a_part_of_a_run_counts_from_where_it_began(tmp_path: Path) -> None:
         result = judged(tmp_path, [events[0], begun, *events[1:]], continue_from="run1")
         assert result.verdict is Verdict.CONVERGED and result.rules is not None
         assert ("other code of the vendor" in result.rules.doubt) is other
-    for told, doubt in (({"other_code": True}, True), ({"other_code": False}, False), ({}, True)):
+    for told, doubt in (
+        ({"other_code": True}, True),
+        ({"other_code": False}, False),
+        ({}, True),
+    ):
         value = {**{name: each for name, each in continued.items() if name != "other_code"}, **told}
         begun = Event(EventName.INIT_END, {"continued": value}, START_MS - 1)
         rules = judged(tmp_path, [events[0], begun, *events[1:]], continue_from="run1").rules
         assert rules and ("other code of the case" in rules.doubt) is doubt
+    for other in (False, True):
+        begun = Event(EventName.INIT_END, {"continued": {**continued, "other_data": other}}, START_MS - 1)
+        rules = judged(tmp_path, [events[0], begun, *events[1:]], continue_from="run1").rules
+        assert rules and ("was trained on other data" in rules.doubt) is other
     events.insert(1, Event(EventName.INIT_END, {"continued": continued}, START_MS - 1))
     result = judged(tmp_path, events, continue_from="run1")
     assert (result.verdict, result.rules.doubt, result.notes) == (Verdict.CONVERGED, "", ())

@@ -174,6 +174,32 @@ def test_of_two_targets_both_have_to_be_met(folder: Path, f1: float | None, is_d
     assert (doubt in result.rules.doubt, doubt in result.notes) == (is_doubted, is_doubted)
 
 
+@pytest.mark.parametrize(
+    ("better", "metric", "target", "reached", "other", "is_doubted"),
+    [
+        ("higher", "accuracy", 0.7, 0.75, ("loss", 0.5, 0.4), False),
+        ("higher", "accuracy", 0.7, 0.75, ("loss", 0.5, 0.6), True),
+        ("lower", "edit_distance", 4.0, 3.0, ("accuracy", 0.7, 0.75), False),
+        ("lower", "edit_distance", 4.0, 3.0, ("accuracy", 0.8, 0.3), True),
+    ],
+)
+def test_which_way_is_better_is_of_the_metric_alone(
+    better: str,
+    metric: str,
+    target: float,
+    reached: float,
+    other: tuple[str, float, float],
+    *,
+    is_doubted: bool,
+    folder: Path,
+) -> None:
+    name, aim, value = other
+    finished = {**CASES_OF_2022, "metric": metric, f"final_{metric}": reached, f"final_{name}": value}
+    targets = {f"target_{metric}": target, f"target_{name}": aim, "metric_better": better}
+    result = judged(folder, finished, **targets)
+    assert (f"{name} is {value}, and target_{name} = {aim}" in result.rules.doubt) == is_doubted
+
+
 def test_a_case_that_may_change_its_code_is_not_closed(folder: Path) -> None:
     judged(folder, CASES_OF_2022)
     case = replace(with_own_script(make_case(["h1"])), differs={}, writable=True)

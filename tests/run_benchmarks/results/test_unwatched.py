@@ -10,7 +10,7 @@ import pytest
 
 from run_benchmarks.results.round_result import RoundResult
 from tests.run_benchmarks.results.test_disturbances import SOURCES, disturbed, node
-from tests.run_benchmarks.results.test_round_telemetry import T0, TRAIN, TRAINED_S, S, events
+from tests.run_benchmarks.results.test_round_telemetry import RANKS, T0, TRAIN, TRAINED_S, S, events
 from utils.records import FailureClass, Verdict
 from utils.telemetry.records import Sample, SourceInfo
 
@@ -108,6 +108,7 @@ def of_chip(device: str, **values: object) -> Change:
 
 
 NOTHING = dict.fromkeys(("utilisation", "clock_mhz", "throttle"))
+EVERYTHING = {**NOTHING, "processes": None}
 OF_CHIPS: dict[str, tuple[Change, Sequence[SourceInfo], str]] = {
     "all broken": (
         of("nvml", lambda _: None),
@@ -115,13 +116,61 @@ OF_CHIPS: dict[str, tuple[Change, Sequence[SourceInfo], str]] = {
         "chips were not sampled (nvml: cannot be used)",
     ),
     "seldom": (of("nvml", once_in(20)), seldom(20, "nvml"), "nvml is read once in 20 s, and the training"),
-    "one silent": (of_chip("2", **NOTHING), SOURCES, "on h0 nvml 2: 0% of the training was sampled"),
+    "one silent": (
+        of_chip("2", **NOTHING),
+        SOURCES,
+        "on h0 nvml 2: 0% of the training was sampled (utilisation, clock_mhz, throttle)",
+    ),
+    "one lost": (
+        of_chip("2", **EVERYTHING, error="it fell off the bus"),
+        SOURCES,
+        "nvml 2: 0% of the training was sampled (utilisation, clock_mhz, throttle, processes)",
+    ),
+    "one without clock and throttle": (
+        of_chip("3", clock_mhz=None, throttle=None),
+        SOURCES,
+        "nvml 3: 0% of the training was sampled (clock_mhz, throttle)",
+    ),
+    "one without utilisation and throttle": (
+        of_chip("3", utilisation=None, throttle=None),
+        SOURCES,
+        "nvml 3: 0% of the training was sampled (utilisation, throttle)",
+    ),
+    "throttle of one alone": (
+        of("nvml", lambda each: each if each.device == "0" else replace(each, throttle=None)),
+        SOURCES,
+        "nvml 1: 0% of the training was sampled (throttle)",
+    ),
+    "processes of one alone": (
+        of("nvml", lambda each: each if each.device == "0" else replace(each, processes=None)),
+        SOURCES,
+        "nvml 2: 0% of the training was sampled (processes)",
+    ),
     "throttling no longer told": (
         of("nvml", lambda each: each if no_longer(each) else replace(each, throttle=None)),
         SOURCES,
-        "% of the training was sampled by nvml",
+        "% of the training was sampled by nvml (throttle)",
     ),
-    "utilisation not told": (of("nvml", untold), SOURCES, "0% of the training was sampled by nvml"),
+    "throttling of one no longer told": (
+        of("nvml", lambda s: s if no_longer(s) or s.device != "3" else replace(s, throttle=None)),
+        SOURCES,
+        "on h0 nvml 3: 50% of the training was sampled (throttle)",
+    ),
+    "processes no longer told": (
+        of("nvml", lambda each: each if second(each) < TRAIN + 20 else replace(each, processes=None)),
+        SOURCES,
+        "% of the training was sampled by nvml (processes)",
+    ),
+    "all told before the ranks alone": (
+        of("nvml", lambda each: each if second(each) < RANKS else replace(each, **EVERYTHING)),  # type: ignore[arg-type]
+        SOURCES,
+        "0% of the training was sampled by nvml (utilisation, clock_mhz, throttle, processes)",
+    ),
+    "nothing ever told": (
+        of("nvml", lambda each: replace(each, **EVERYTHING)),  # type: ignore[arg-type]
+        SOURCES,
+        "0% of the training was sampled by nvml, named below 90%",
+    ),
 }
 
 
@@ -155,10 +204,31 @@ def test_a_watched_round_counts_with_chips_and_without(tmp_path: Path) -> None:
 
 def test_what_no_monitor_of_a_chip_reads_is_told_with_the_setting(tmp_path: Path) -> None:
     """Most vendors' monitors read neither: what they do not read is not looked at."""
-    samples = changed(node(), of("nvml", lambda each: replace(each, throttle=None, processes=None)))
+    unread = {"utilisation": None, "throttle": None, "processes": None}
+    samples = changed(node(), of("nvml", lambda each: replace(each, **unread)))  # type: ignore[arg-type]
     result = disturbed(tmp_path / "strict", samples, samples, strict=True)
     assert result.verdict is Verdict.CONVERGED
     [note] = [note for note in result.notes if "REQUIRE_UNDISTURBED" in note]
-    assert note.endswith("its chips: nvml does not read throttle, processes (of the first of them)")
+    assert note.endswith(
+        "its chips: nvml does not read utilisation, throttle, processes (of the first of them)"
+    )
     assert "h0_noderank0" in note and "h1_noderank1" in note
     assert not [note for note in disturbed(tmp_path / "any", samples).notes if "REQUIRE" in note]
+
+
+def test_a_small_load_is_not_held_against_that_of_all_cpus(tmp_path: Path) -> None:
+    """As of a training on chips alone: what both tell is no more than their error."""
+    result = disturbed(tmp_path, node(busy=0.0025, own_cpus=0.1), strict=True)
+    assert result.verdict is Verdict.CONVERGED
+
+
+@pytest.mark.parametrize(("source", "key"), [("nvml", "accelerators"), ("cpu", "cpu")])
+def test_what_is_read_more_slowly_than_its_interval_is_to_have_a_longer_one(
+    tmp_path: Path, source: str, key: str
+) -> None:
+    five_of_six = of(source, lambda each: each if second(each) % 6 else None)
+    result = disturbed(tmp_path / "slow", changed(node(), five_of_six), strict=True)
+    assert f"% of the training was sampled by {source}" in evidence(result)
+    assert result.failure and f'with a longer one, e.g. MONITORS = {{"{key}": 5}}' in result.failure.remedy
+    silent = disturbed(tmp_path / "silent", changed(node(), of_chip("2", **NOTHING)), strict=True)
+    assert silent.failure and "MONITORS" not in silent.failure.remedy

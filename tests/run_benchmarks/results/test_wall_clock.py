@@ -28,7 +28,7 @@ from tests.run_benchmarks.builders import (
     with_own_script,
     write_rank_log,
 )
-from utils.events import Event, EventName
+from utils.events import Event, EventName, parse_line
 from utils.telemetry.lines import TELEMETRY_FILE, record_line
 from utils.telemetry.records import Scope, SourceInfo, Tick
 
@@ -288,3 +288,19 @@ def test_a_time_trained_that_a_set_clock_contradicts_marks_nothing_of_the_driver
     training.case = of_driver(training)
     result = training.judged()
     assert not any("raw_train_time is" in each.caveat for each in result.figures.values())
+
+
+def test_a_small_step_of_the_clock_explains_no_time_that_is_far_off(made: Made) -> None:
+    training: Training = made(0.5, raw_train_time=30.0, no_eval_time=30.0, time_to_target=30.0)
+    training.case = of_driver(training)
+    assert "raw_train_time is 30 s" in training.judged().rules.doubt
+
+
+def test_a_script_that_begins_its_training_anew_may_have_timed_both(made: Made) -> None:
+    training: Training = made(0.0)
+    log = training.folder / "rank0.out.log"
+    middle_ms = START_MS + 250_000
+    again = [Event(EventName.TRAIN_END, {}, middle_ms), Event(EventName.TRAIN_START, {}, middle_ms)]
+    events = [event for line in log.read_text().splitlines() if (event := parse_line(line))]
+    write_rank_log(training.folder, [*events[:3], *again, *events[3:]])
+    assert "raw_train_time is" not in training.judged().rules.doubt

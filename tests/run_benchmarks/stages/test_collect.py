@@ -43,6 +43,10 @@ from run_benchmarks.stages.collect_stream import END_SIZE, SEND
 from run_benchmarks.transports.base import ByteSink, CommandTimeoutError, Completed, TransportError
 from run_benchmarks.transports.local import LocalTransport
 from utils.errors import FlagPerfError
+from utils.monitors import power
+from utils.monitors.host import CpuUtilisation, MemoryUtilisation
+from utils.monitors.source import Source
+from utils.telemetry.lines import HOST_LOGS
 
 ODD_NAMES = (
     "rank0.out.log",
@@ -55,7 +59,10 @@ ODD_NAMES = (
     "*?[a]",
     "n" * 98,
 )
-RANK_LOGS = frozenset(f"rank{rank}.out.log" for rank in range(12))  # of a node
+# Of a node.
+NODE_LOGS = frozenset(
+    {*(f"rank{rank}.out.log" for rank in range(12)), "start_pytorch_task.log", "acme_monitor.log"}
+)
 NODE = "runs/uid/run/case/round1/node1_noderank0"
 SECRET = "the host's own"
 MIB, GIB = 2**20, 2**30
@@ -125,7 +132,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def fetch(host: LocalTransport, source: Path, target: Path) -> tuple[LeftOut, ...] | None:
     work = source.parents[len(Path(NODE).parts) - 1]
-    return asyncio.run(collect_folder(host, str(work), NODE, target, timeout=60, rank_logs=RANK_LOGS))
+    return asyncio.run(collect_folder(host, str(work), NODE, target, timeout=60, own_logs=NODE_LOGS))
 
 
 def failing_fetch(host: LocalTransport, source: Path, target: Path) -> FlagPerfError:
@@ -373,19 +380,27 @@ OWN_LOGS = (
 )
 
 
+@pytest.mark.parametrize("name", ["{}", "{}monitor.log", "start_{}_task.log", "rank{}00.out.log"])
 @pytest.mark.parametrize("room", [LARGEST_LISTING, 4096])
 def test_a_flood_costs_none_of_flagperfs_own_logs(
-    room: int, source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+    room: int, name: str, source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Empty files stand before logs in every order but this; a list that is cut ends before it comes to the logs."""
     list_in(room, monkeypatch)
-    for number in range(MOST_FILES):
-        (source / str(number)).touch()
+    for number in range(1, MOST_FILES + 1):
+        (source / name.format(number)).touch()
     for name in OWN_LOGS:
         (source / name).write_text("content")
     left_out = why_of(fetch(Host(), source, target))
     assert left_out and not set(OWN_LOGS) & set(left_out)
     assert all((target / name).read_text() == "content" for name in OWN_LOGS)
+
+
+def test_the_monitor_writes_no_log_of_a_host_that_is_not_own() -> None:
+    sources = [CpuUtilisation, MemoryUtilisation, power.MachinePower, power.RaplPower]
+    assert sorted(source.log_name for source in sources) == sorted(HOST_LOGS)
+    others = {each for each in Source.__subclasses__() if each.log_name} - {*sources}
+    assert not others
 
 
 def test_an_own_log_that_was_made_a_link_is_named_although_the_list_is_full(
@@ -403,7 +418,7 @@ def test_a_list_too_long_is_asked_for_again_without_what_lies_deeper(source: Pat
     class Flooded(LocalTransport):
         async def run(self, argv: Sequence[str], **options: Any) -> Completed:
             done = await super().run(argv, **options)
-            if LIST not in argv or argv[-1] == "1":
+            if LIST not in argv or argv[5] == "1":
                 return done
             flood = ". 0 \0" + "".join(f"r 1 flood/{number:0100}\0" for number in range(45_000))
             return Completed(done.host, done.argv, 0, flood[:LARGEST_LISTING], "")
@@ -522,10 +537,10 @@ def test_a_log_that_writing_found_no_room_for_is_told_apart(
     number: int, is_full: bool, source: Path, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(collect_listing, "SMALL_STREAM", 500_000)
-    (source / "x_monitor.log").write_bytes(bytes(10**6))
+    (source / "acme_monitor.log").write_bytes(bytes(10**6))
     (source / "rank0.out.log").write_text("FINISHED")
-    left_out = fetch(Broken("x_monitor.log", OSError(number, "the disk's words")), source, target)
-    (item,) = (each for each in left_out or () if each.path == "x_monitor.log")
+    left_out = fetch(Broken("acme_monitor.log", OSError(number, "the disk's words")), source, target)
+    (item,) = (each for each in left_out or () if each.path == "acme_monitor.log")
     assert (item.is_full, item.has_no_room) == (is_full, is_full)
 
 
@@ -808,12 +823,25 @@ def test_what_is_large_comes_in_a_stream_of_its_own(
         (900 * GIB, 999 * GIB, 1000, "core", GIB, False),  # of each of a thousand nodes
         (900 * GIB, 999 * GIB, 1000, "rank3.out.log", 400 * MIB, True),
         (2 * GIB, 93 * GIB, 1, "rank12.out.log", 1, False),  # the node has no such rank
+        (2 * GIB, 93 * GIB, 1, "z1monitor.log", 1, False),  # nor has a name that is like one
+        (2 * GIB, 93 * GIB, 1, "other_monitor.log", 1, False),
+        (2 * GIB, 93 * GIB, 1, "start_other_task.log", 1, False),
+        (400 * GIB, 10_000 * GIB, 1, "rank3.out.log", 65 * MIB, True),
+        (400 * GIB, 10_000 * GIB, 1, "core", 1, False),
+        *(
+            (2 * GIB, 93 * GIB, 1, name, 60 * MIB, True)
+            for name in ("acme_monitor.log", "pwr_monitor.log", "rank3.out.log")
+        ),
+        *(
+            (2 * GIB, 93 * GIB, 1, name, 65 * MIB, False)
+            for name in ("acme_monitor.log", "pwr_monitor.log", "rank3.out.log")
+        ),
     ],
 )
 def test_a_log_that_a_verdict_needs_may_fill_what_junk_may_not(
     free: int, total: int, sharing: int, name: str, size: int, comes: bool
 ) -> None:
-    assert (streams_of({name: size}, Room(free, total, sharing, RANK_LOGS))[1] == []) == comes
+    assert (streams_of({name: size}, Room(free, total, sharing, NODE_LOGS))[1] == []) == comes
 
 
 @given(
@@ -834,9 +862,9 @@ def test_a_list_is_read_beside_the_loop(source: Path, target: Path, monkeypatch:
     """One of half a million entries takes seconds, in which no other host would be heard."""
     threads = []
 
-    def choose_here(entries: Iterable[Entry], rank_logs: Collection[str]) -> Any:
+    def choose_here(entries: Iterable[Entry], own_logs: Collection[str]) -> Any:
         threads.append(threading.current_thread())
-        return choose(entries, rank_logs)
+        return choose(entries, own_logs)
 
     monkeypatch.setattr(collect, "choose", choose_here)
     assert fetch(Host(), source, target) == ()

@@ -215,17 +215,17 @@ def test_a_training_that_the_scheduler_lets_stand_still_does_not_hang(
     assert hangs.silence_s() is not None  # it does not report when it goes on
 
 
-def test_the_pace_hears_since_when_there_was_a_pause(clock: HandClock) -> None:
+def test_the_pace_hears_from_when_to_when_there_was_a_pause(clock: HandClock) -> None:
     """Of either kind, as often as it is looked; else it would wait five times as long as the pause for a hang."""
-    suspended, heard = iter([False, True, True, False, False]), list[float]()
-    hangs = HangWatch(is_suspended=lambda: next(suspended), paused=heard.append)
+    suspended, heard = iter([False, True, True, False, False]), list[tuple[float, float]]()
+    hangs = HangWatch(is_suspended=lambda: next(suspended), paused=lambda *pause: heard.append(pause))
     for _ in range(4):
         clock.now += 1
         hangs.note_pause(1.0, 1.0)
-    assert heard == [clock.now - 3, clock.now - 2]
+    assert heard == [(clock.now - 3, clock.now - 2), (clock.now - 2, clock.now - 1)]
     clock.now += 10**5
     assert hangs.note_pause(10**5, 1.0)
-    assert heard[2:] == [clock.now - 10**5]
+    assert heard[2:] == [(clock.now - 10**5, clock.now)]
 
 
 def test_what_decides_that_a_training_hangs_is_told() -> None:

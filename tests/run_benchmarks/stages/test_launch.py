@@ -303,6 +303,9 @@ def test_units_end_by_themselves_some_time_after_the_deadline(tree: Tree) -> Non
         assert unit.argv[start : start + 4] == ("timeout", "--signal=TERM", "--kill-after=30", "7320")
 
 
+NEGATED = "if !(\ntrue # don't care\n); then false; fi"  # no pattern, but a command in a subshell
+
+
 def _start(folder: Path, environment_file: str, *command: str) -> subprocess.CompletedProcess[str]:
     argv = ["bash", "-c", TASK_SHELL, "task", str(folder / "start.log"), environment_file, *command]
     return subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -317,7 +320,7 @@ def test_the_shell_logs_sources_and_becomes_the_command(tmp_path: Path) -> None:
     assert (tmp_path / "start.log").read_text() == "mlx5 0|an argument; with $signs\noops\n"
 
 
-@pytest.mark.parametrize("line", ["export A=1(2", "export A='1", "if true; then"])
+@pytest.mark.parametrize("line", ["export A=1(2", "export A='1", "if true; then", ": @(a|b)"])
 def test_the_shell_starts_nothing_after_a_file_that_bash_cannot_parse(line: str, tmp_path: Path) -> None:
     """Sourced, it would end there, and the ranks be started without the rest of it."""
     environment = tmp_path / "environment_variables.sh"
@@ -327,12 +330,24 @@ def test_the_shell_starts_nothing_after_a_file_that_bash_cannot_parse(line: str,
     assert last == f"{environment}: bash cannot parse it: the ranks are not started"
 
 
-@pytest.mark.parametrize("line", ["false", "nonesuch", "shopt -s extglob\n: !(a|b)", "return 3"])
+@pytest.mark.parametrize("line", ["false", "nonesuch", "shopt -s extglob\n: !(a|b)", NEGATED, "return 3"])
 def test_the_shell_goes_on_whatever_a_files_commands_end_with(line: str, tmp_path: Path) -> None:
     environment = tmp_path / "environment_variables.sh"
     environment.write_text(f"export A=1\n{line}\n")
     assert _start(tmp_path, str(environment), "sh", "-c", 'echo "A=$A"').returncode == 0
     assert (tmp_path / "start.log").read_text().endswith("A=1\n")
+
+
+@pytest.mark.parametrize("line", ["", ": extglob"])
+def test_the_shell_parses_the_sourced_file_alone(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An image may set BASH_ENV, of which this is not the place to complain."""
+    others, environment = tmp_path / "others.sh", tmp_path / "environment_variables.sh"
+    others.write_text("if (\n")
+    monkeypatch.setenv("BASH_ENV", str(others))
+    environment.write_text(f"export A=1\n{line}\n")
+    assert _start(tmp_path, str(environment), "true").returncode == 0
 
 
 @pytest.mark.parametrize(("image", "after"), [("", ""), ("/opt/a:/opt/b", ":/opt/a:/opt/b")])

@@ -87,6 +87,11 @@ def test_of_words_that_are_cut_no_part_of_one_is_left(script: Callable[[str], st
     assert caught.value.message.endswith(f"ended with 3: ... {last.strip()}")
 
 
+def test_of_one_long_word_that_is_left_out_it_is_said(script: Callable[[str], str]) -> None:
+    with pytest.raises(FlagPerfError, match=r"ended with 3: \.\.\. \(one long word, left out\)$"):
+        run_tool((script(f"echo {'zqSecret77' * tool.MOST_SHOWN}; exit 3"),))
+
+
 def test_a_tool_that_is_not_there_or_is_no_program(tmp_path: Path) -> None:
     with pytest.raises(FlagPerfError, match="there is no acme-smi") as caught:
         acme("acme-smi").open()

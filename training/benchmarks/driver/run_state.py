@@ -49,7 +49,8 @@ class Continued:
         skipped: newer checkpoints that were not whole or did not fit into memory, and why.
         other_hooks: whether a part was trained with other code of the vendor's hooks than this one. What that made of
             weights and optimizer came with the checkpoint, where no check of this part's hooks sees it.
-        other_code: likewise of the code of case and driver; also where a checkpoint does not tell.
+        other_code, other_data: likewise of the code of case and driver, and of the data; also where a checkpoint does
+            not tell.
         changed: the parameters that were changed, in a part before this one, beyond what the case allows.
     """
 
@@ -60,6 +61,7 @@ class Continued:
     skipped: tuple[str, ...] = ()
     other_hooks: bool = False
     other_code: bool = False
+    other_data: bool = False
     changed: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -219,6 +221,7 @@ def restore(
         skipped,
         other_hooks=len(parts.hooks) > 1,
         other_code=len(parts.code) > 1,
+        other_data=len(parts.data) > 1,
         changed=tuple(sorted(earlier.changed)),
     )
     return Start(counters, continued, own, parts=parts)

@@ -147,7 +147,8 @@ def _refuse_data_over_code(run: RunSettings, case: ExportedCase) -> None:
     """The archive's folder on the hosts may have been made by anybody, whose code would run if it lay over the tree."""
     tree = PurePosixPath(posixpath.normpath(run.flagperf_path_container))
     data = str(case.settings.get("data_dir_host"))
-    if run.uses_images and PurePosixPath(posixpath.normpath(data)).is_relative_to(tree):
+    inside = PurePosixPath(posixpath.normpath(data))
+    if run.uses_images and (inside.is_relative_to(tree) or tree.is_relative_to(inside)):
         raise FlagPerfError(
             f"{case.name}: its data, {shortened(data, LONGEST_NAME)}, would lie over the code in the container, {tree}",
             where=str(PLAN),

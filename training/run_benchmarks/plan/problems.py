@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from run_benchmarks.plan.redact import HIDDEN, redact_text
-from run_benchmarks.plan.secrets import Secrets
+from run_benchmarks.plan.secrets import SHORTEST, Secrets
 from utils.errors import Problem, ProblemsError, nearest
 
 MOST_PROBLEMS = 1000  # that anybody reads; what has more is no configuration
@@ -57,7 +57,7 @@ class Problems:
             self._note(problem)
 
     def _note(self, problem: Problem) -> None:
-        is_secret = problem.value and self.secrets.are_named(problem.name)
+        is_secret = len(problem.value) >= SHORTEST and self.secrets.are_named(problem.name)
         value = HIDDEN if is_secret else redact_text(problem.value)
         message = redact_text(problem.message)
         problem = self.secrets.hide_in(replace(problem, value=value, message=message))

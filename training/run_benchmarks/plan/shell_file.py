@@ -17,8 +17,9 @@ from utils.bounded_run import TooMuchOutputError, run_bounded
 from utils.errors import FlagPerfError
 
 LARGEST = 2**20  # characters of a script: more is data that lies in its place
-# As a file is read that is sourced, which may switch its patterns on: they are syntax.
-PARSE = ("bash", "-O", "extglob", "-n")
+PARSE = ("bash", "-n")
+# Where a file that is sourced switches these patterns on they are syntax; where it does not, they are errors.
+EXTGLOB = "extglob"
 PARSE_S = 60.0
 # What bash says of a script that it cannot parse. Its words and its lines are left out: they may be secrets.
 _REFUSED = re.compile(r"line (\d+): ((?:syntax error|unexpected EOF)[^`\n]*(?:`[^\w\n]*')?)")
@@ -73,8 +74,13 @@ def syntax_error(script: Path) -> tuple[str, str] | None:
         name: value for name, value in os.environ.items() if name != "BASH_ENV"
     }  # a file to execute
     try:
+        patterns = ("-O", EXTGLOB) if EXTGLOB.encode() in script.read_bytes() else ()
         done = run_bounded(
-            [*PARSE, file], timeout_s=PARSE_S, most=4 * LARGEST, cwd="/", env={**environment, "LC_ALL": "C"}
+            [*PARSE, *patterns, file],
+            timeout_s=PARSE_S,
+            most=4 * LARGEST,
+            cwd="/",
+            env={**environment, "LC_ALL": "C"},
         )
     except (OSError, subprocess.TimeoutExpired, TooMuchOutputError):
         return None

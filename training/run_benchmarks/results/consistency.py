@@ -109,8 +109,7 @@ def doubts(case: PlannedCase, events: Sequence[Event], facts: Mapping[str, Any])
     trained, window = _trained_and_window(report)
     if is_a_multiple(min(trained, window), max(trained, window), NOTED_FACTOR):
         notes.append(
-            f"raw_train_time is {trained:.6g} s, but TRAIN_START to TRAIN_END took {window:.6g} s by the wall clock, "
-            "which may have been set meanwhile"
+            f"raw_train_time is {trained:.6g} s, but TRAIN_START to TRAIN_END took {window:.6g} s by the wall clock"
         )
     return notes if case.kind == MEASURE else [*notes, *report.quality.notes()]
 

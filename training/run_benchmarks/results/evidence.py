@@ -21,7 +21,7 @@ from run_benchmarks.results.symptoms import (
     was_killed,
 )
 from run_benchmarks.stages.watch import Ended, Lost, Outcome
-from utils.node import rank_log_name, read_rank_ends
+from utils.node import rank_log_name, read_rank_ends, start_log_name
 from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.text_files import matching
 
@@ -149,12 +149,12 @@ def _suspects(nodes: Sequence[NodeLogs], outcome: Outcome, framework: Framework)
 
 def start_log_of(framework: str, folder: Path) -> Path:
     """What a node's launcher wrote into its `folder`: every task's first step is to open it."""
-    return folder / f"start_{framework}_task.log"
+    return folder / start_log_name(framework)
 
 
 def start_log_in(folder: Path) -> Path:
     """The same, whatever the framework; a name that no file has where none was opened."""
-    return next(iter(matching(folder, "start_*_task.log")), folder / "start_task.log")
+    return next(iter(matching(folder, start_log_name("*"))), folder / "start_task.log")
 
 
 def _of_node(node: NodeLogs, ending: Ended, framework: Framework) -> list[Suspect]:
@@ -250,7 +250,7 @@ def _timed_out(nodes: Sequence[NodeLogs], outcome: Outcome, deadline_s: float) -
     running = [node for node in nodes if node.rank not in outcome.endings]
     node = running[0] if running else nodes[0]
     # of the ranks on that node the first; where none had been started, what stands before them
-    logs = matching(node.folder, "rank*.out.log") or matching(node.folder, "start_*_task.log")
+    logs = matching(node.folder, "rank*.out.log") or matching(node.folder, start_log_name("*"))
     sign = last_sign(nodes[0].folder)
     return Failure(
         Verdict.TIMED_OUT,

@@ -75,7 +75,7 @@ class NodeReadings:
         start, quarter = training.start_ms, (training.end_ms - training.start_ms) // 4
         return cls(
             Readings(training, PROCESSES.union(wanted)),
-            Readings(Window(0, int(ranks_start_ms or 0) - 1), PROCESSES),
+            Readings(Window(0, int(ranks_start_ms or 0) - 1), PROCESSES | CLOCK),
             Readings(Window(start + quarter, start + 2 * quarter), CLOCK),
             Readings(Window(start + 3 * quarter, training.end_ms), CLOCK),
             Counters(training),

@@ -104,7 +104,7 @@ def _source(
     of_readings = [device for source, device in readings.totals() if source == info.source]
     names = sorted({*telemetry.series(info.source), *of_readings}, key=lambda name: (len(name), name))
     devices = names[:MOST_DEVICES]
-    expected = _expected(training, interval_ms(telemetry, info.source))
+    expected = expected_readings(training, interval_ms(telemetry, info.source))
     columns = dict(_read_columns(readings, info.source, devices, expected))
     figures = {name: _of_all(name, column) for name, column in columns.items()}
     power = {}
@@ -243,7 +243,7 @@ def _watts(energy: DeviceEnergy) -> float | None:
 # ---- other readings
 
 
-def _expected(window: Window, interval: float) -> int:
+def expected_readings(window: Window, interval: float) -> int:
     """The fewest readings, `interval` ms apart, of which none was missed, wherever the window begins.
 
     One that comes half an interval after its time is not late yet, but may lie beyond the window's end.

@@ -230,11 +230,14 @@ class Quality:
 
     def _others_missed(self) -> str:
         """The plan's targets beside the metric's that FINISHED's own values do not meet."""
+        # which way the case says to be better is of its metric: the names of others tell theirs
+        parameters = {name: value for name, value in self.case.parameters.items() if name != BETTER}
+        case = replace(self.case, parameters=parameters)
         missed = [
             f"{name} is {reached:.6g}, and {TARGET}{name} = {target:.6g}"
             for name, target in targets_in(self.case.parameters).items()
             if name != self.metric and (reached := number_in(self.facts, f"final_{name}")) is not None
-            if not Evaluated(self.case, name, reached, target).may_be_met()
+            if not Evaluated(case, name, reached, target).may_be_met()
         ]
         return f"that it converged is not proved: {'; '.join(missed)}" if missed else ""
 

@@ -109,6 +109,8 @@ def _other_parts(events: Sequence[Event]) -> Iterator[str]:
             "an earlier part was trained with other code of the case or the driver, or another "
             "environment_variables.sh, or nothing tells with which"
         )
+    if any(part.get("other_data") for part in parts):
+        yield "an earlier part was trained on other data, which have no manifest, or nothing tells on which"
 
 
 def _unasked(events: Sequence[Event], facts: Mapping[str, Any]) -> str:

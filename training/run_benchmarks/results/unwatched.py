@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from run_benchmarks.results.cpu_load import CPU, TASK, cpu_load, why_unread
 from run_benchmarks.results.disturbances import LIMITS, MOST_DISTURBANCES, Disturbance, Kind, disturbance
 from run_benchmarks.results.node_readings import NodeReadings
-from run_benchmarks.results.readings import DeviceKey
-from run_benchmarks.results.telemetry_result import NodeTelemetry, SourceTelemetry
+from run_benchmarks.results.node_telemetry import expected_readings
+from run_benchmarks.results.readings import DeviceKey, Readings
+from run_benchmarks.results.telemetry_result import NodeTelemetry
 from utils.records import Failure, FailureClass, Stage, Verdict
 from utils.telemetry.power_sources import interval_ms
 from utils.telemetry.records import Scope, Telemetry
 
 LEAST_READINGS = 10  # of fewer a single one is as large a part of the training as a load that is named
 UNTOLD = "others' load on its CPUs cannot be told"
-OF_CHIPS = ("utilisation", "avg_clock", "throttled")  # figures that show whether a chip was sampled
+LEAST_LACK = 0.05  # of all CPUs: small loads are read too coarsely to be held against each other
+# What shows whether something disturbs a chip.
+OF_CHIPS = ("utilisation", "clock_mhz", "throttle", "processes")
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Watch:
 def watch_of_node(rank: int, telemetry: Telemetry, node: NodeTelemetry, readings: NodeReadings) -> Watch:
     """How a node was watched. telemetry: all that its monitor told; node, readings: what it comes to."""
     found = (*_chips(rank, telemetry, node, readings), *_cpus(rank, telemetry, node, readings))
-    return Watch(found[:MOST_DISTURBANCES], _unread(telemetry, node, readings))
+    return Watch(found[:MOST_DISTURBANCES], _unread(telemetry, readings))
 
 
 def not_sampled(rank: int) -> Watch:
@@ -56,20 +60,32 @@ def refused(
     host = next((hosts[each.node] for each in found if each.node is not None and each.node < len(hosts)), "")
     more = f"; and {len(notes) - 1} more" if len(notes) > 1 else ""
     remedy = (
-        "remove what disturbs, have sampled what was not, and run it again, or let it count without "
-        "REQUIRE_UNDISTURBED in test_conf.py"
+        f"remove what disturbs, have sampled what was not{_longer_interval(found)}, and run it again, or let it "
+        "count without REQUIRE_UNDISTURBED in test_conf.py"
     )
     kind = FailureClass.DISTURBED
     message = f"{notes[0]}{more}"
     return Failure(Verdict.INVALID, Stage.JUDGE, kind, host, message, "\n".join(notes), remedy)
 
 
+def _longer_interval(found: Sequence[Disturbance]) -> str:
+    """What may help where a source was read, but not as often as its interval says."""
+    in_part = next((each for each in found if each.kind is Kind.UNWATCHED and each.value), None)
+    if in_part is None:
+        return ""
+    name = in_part.source if in_part.source in (CPU, TASK) else "accelerators"
+    return (
+        f' (if reading it takes longer than its interval, with a longer one, e.g. MONITORS = {{"{name}": 5}})'
+    )
+
+
 def _unwatched(rank: int | None, share: float, what: str, key: DeviceKey = ("", "")) -> Disturbance:
     return disturbance(Kind.UNWATCHED, share, what, rank, key)
 
 
-def _sampled(rank: int, share: float, source: str = "", device: str = "") -> Disturbance:
+def _sampled(rank: int, share: float, source: str = "", device: str = "", of: str = "") -> Disturbance:
     by = f" by {source}" if source and not device else ""
+    by += f" ({of})" if of else ""
     limit = f"named below {LIMITS[Kind.UNWATCHED].value:.0%}"
     return _unwatched(rank, share, f"{share:.0%} of the training was sampled{by}, {limit}", (source, device))
 
@@ -86,26 +102,46 @@ def _chips(
             continue
         yield from _too_seldom(rank, telemetry, name, readings)
         chips = node.sources.get(name)
-        share = _share_of_chips(chips)
-        if share < LIMITS[Kind.UNWATCHED].value:
-            yield _sampled(rank, share, name)
-        elif chips:
-            yield from (_sampled(rank, 0.0, name, device) for device in _silent(chips))
+        expected = expected_readings(readings.training.window, interval_ms(telemetry, name))
+        yield from _silent(rank, name, chips.devices if chips else (), readings, expected)
 
 
-def _share_of_chips(chips: SourceTelemetry | None) -> float:
-    """The part of the training in which that was read that is read least of all that they tell."""
-    if chips is None or "utilisation" not in chips.figures:
-        return 0.0
-    return min(chips.figures[name].coverage or 0.0 for name in OF_CHIPS if name in chips.figures)
+def _silent(
+    rank: int, source: str, devices: Sequence[str], readings: NodeReadings, expected: int
+) -> Iterator[Disturbance]:
+    """The chips of which something was not read often enough that the source reads. expected: if none was missed."""
+    counts, read = _counts(source, readings.training), _read(source, readings)
+    if not read or not devices:
+        yield _sampled(rank, 0.0, source)
+        return
+    silent: dict[str, tuple[float, str]] = {}
+    for device in devices:
+        shares = {quantity: counts.get(quantity, {}).get(device, 0) / expected for quantity in read}
+        short = [quantity for quantity in read if shares[quantity] < LIMITS[Kind.UNWATCHED].value]
+        if short:
+            silent[device] = min(shares.values()), ", ".join(short)
+    if len(silent) == len(devices) and len({*silent.values()}) == 1:
+        silent = {"": silent[devices[0]]}  # one line for all of them
+    for device, (share, what) in silent.items():
+        yield _sampled(rank, share, source, device, what)
 
 
-def _silent(chips: SourceTelemetry) -> Iterator[str]:
-    """Those of several of which none of it was read: the coverage of a figure is without them."""
-    columns = [chips.of_devices[name].values for name in OF_CHIPS if name in chips.of_devices]
-    for place, device in enumerate(chips.devices if columns else ()):
-        if all(values[place] is None for values in columns):
-            yield device
+def _read(source: str, readings: NodeReadings) -> list[str]:
+    """What a source of chips reads: what it told of any of them, be it before the ranks were started."""
+    counts = {**_counts(source, readings.before), **_counts(source, readings.training)}
+    return [quantity for quantity in OF_CHIPS if quantity in counts]
+
+
+def _counts(source: str, readings: Readings) -> Mapping[str, Mapping[str, int]]:
+    """Quantity -> device -> how often it was read; what never was is missing."""
+    counts: dict[str, Counter[str]] = {}
+    for (name, device), totals in readings.totals().items():
+        for quantity, total in totals.items() if name == source else ():
+            counts.setdefault(quantity, Counter())[device] = total.count
+    for (name, device), throttling in readings.throttling().items():
+        if name == source:
+            counts.setdefault("throttle", Counter())[device] = throttling.count
+    return counts
 
 
 def _cpus(
@@ -116,7 +152,7 @@ def _cpus(
     if isinstance(load, str):
         yield _unwatched(rank, 0.0, f"{UNTOLD} ({load})")
         return
-    if load.busy < load.own / 2:
+    if load.busy < load.own / 2 and load.own - load.busy >= LEAST_LACK:
         what = f"{CPU}: all were busy for {load.busy:.1%}, the training's control group for {load.own:.1%}"
         yield _unwatched(rank, 0.0, f"{UNTOLD} ({what})")
     # Before its first reading and behind its last one a counter has an interval that none can be missing in.
@@ -140,18 +176,12 @@ def _too_seldom(
         yield _unwatched(rank, 0.0, f"{what}{LEAST_READINGS} readings are needed")
 
 
-def _unread(telemetry: Telemetry, node: NodeTelemetry, readings: NodeReadings) -> str:
+def _unread(telemetry: Telemetry, readings: NodeReadings) -> str:
     """What no chip of the node tells, though it would show what disturbs one."""
-    totals = readings.training.totals()
     texts = []
     for name in telemetry.with_scope(Scope.ACCELERATOR):
-        figures = node.sources[name].figures if name in node.sources else {}
-        read = {
-            "throttle": "throttled" in figures,
-            "clock_mhz": "avg_clock" in figures,
-            "processes": any("processes" in total for key, total in totals.items() if key[0] == name),
-        }
-        missing = ", ".join(quantity for quantity, is_read in read.items() if not is_read)
+        read = _read(name, readings)
+        missing = ", ".join(quantity for quantity in OF_CHIPS if quantity not in read)
         texts += [f"{name} does not read {missing}"] if missing else []
     return (
         f"REQUIRE_UNDISTURBED cannot see all that may disturb its chips: {'; '.join(texts)}" if texts else ""

@@ -32,6 +32,7 @@ from run_benchmarks.stages.collect_listing import (
     choose,
     is_cut,
     largest,
+    own_names,
     read_listing,
     streams_of,
 )
@@ -65,7 +66,7 @@ async def collect_folder(
     timeout: float,
     sharing: int = 1,
     *,
-    rank_logs: Collection[str] = FIRST,
+    own_logs: Collection[str] = FIRST,
     is_again: bool = False,
     near: Transport | None = None,
 ) -> tuple[LeftOut, ...] | None:
@@ -74,7 +75,7 @@ async def collect_folder(
     Args:
         timeout: seconds, for all of it. Where they are over, what lies in folders of it is left out.
         sharing: how many folders come at once, and share the controller's disk.
-        rank_logs: those of the node's own ranks.
+        own_logs: see `Node.own_logs`.
         is_again: it may be there already, from a controller that died before it could say what was left out.
         near: reads the same files without the host, where this machine sees them; what is not all there by it comes
             from the host.
@@ -93,7 +94,7 @@ async def collect_folder(
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
             content = Path(scratch) / "content"
             content.mkdir()
-            room = Room(0, 0, sharing, rank_logs)
+            room = Room(0, 0, sharing, own_logs)
             left_out = await _Collection(transport, work, folder, content, timeout, room, near).bring()
             if left_out is not None:
                 if is_again and target.is_dir():
@@ -176,7 +177,7 @@ class _Collection:
         """The streams that are to come; None where there is no folder."""
         rest: list[Entry] = []
         for depth in (DEEPEST, TOP):  # logs lie at the top; what a case floods with files rarely does
-            argv = ("sh", "-c", LIST, self._work, self._folder, str(depth))
+            argv = ("sh", "-c", LIST, self._work, self._folder, str(depth), *own_names(self._room.own_logs))
             listed = await self._transport.run(argv, timeout=self._left_s(), held=LARGEST_LISTING)
             if listed.returncode == NOT_THERE:
                 return None
@@ -190,7 +191,7 @@ class _Collection:
 
     def _planned(self, listing: str, rest: Iterable[Entry]) -> list[Stream]:
         """The streams for what is chosen of a list and has not arrived; what has no room here is left out."""
-        sizes, left_out = choose([*read_listing(listing), *rest], self._room.rank_logs)
+        sizes, left_out = choose([*read_listing(listing), *rest], self._room.own_logs)
         self._left_out = [*left_out]
         wanted = {path: size for path, size in sizes.items() if path not in self._arrived}
         disk = shutil.disk_usage(self._content)

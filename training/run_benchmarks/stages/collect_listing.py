@@ -14,7 +14,8 @@ from utils.control_groups import IDENTITY_FILE
 from utils.errors import FlagPerfError
 from utils.inventory import INVENTORY_FILE
 from utils.node import rank_log_name
-from utils.telemetry.lines import TELEMETRY_FILE
+from utils.search.events import CONTROLLER_LOG
+from utils.telemetry.lines import HOST_LOGS, MONITOR_LOG, TELEMETRY_FILE
 
 # Logs of days are far smaller; core dumps and profiles are not.
 LARGEST_FILE = 2**30
@@ -30,25 +31,27 @@ LARGEST_LISTING = 2**19  # bytes: thousands of files, of which MOST_FILES come
 KEPT, KEPT_PART = 2**30, 1 / 20
 # ... and so much is not even filled with logs that a verdict needs: the summary has to be written.
 KEPT_FOR_SUMMARY = 2**24
-# What the launcher and the monitor write, listed and brought first: whatever else a task leaves, it costs none of them.
-# Telemetry, which may be the largest, comes last of them.
-_SMALL = (rank_log_name(0), INVENTORY_FILE, IDENTITY_FILE, "start_*_task.log", "*monitor.log")
-OF_RANKS = rank_log_name("*")
-OWN = (*_SMALL, OF_RANKS, TELEMETRY_FILE)
-_IS_OWN = [re.compile(translate(name)).match for name in OWN]
-_IS_OF_RANK = re.compile(translate(OF_RANKS)).match
+# What the monitor writes on every node. It is listed and brought first, as are the node's own logs: whatever else a
+# task leaves, it costs none of them. Telemetry, which may be the largest, comes last of them.
+_OF_MONITOR = frozenset({INVENTORY_FILE, IDENTITY_FILE, MONITOR_LOG, *HOST_LOGS, TELEMETRY_FILE})
+_IS_OF_RANK = re.compile(translate(rank_log_name("*"))).match
+# However large, a round is judged by these; of what else is FlagPerf's own so much is, or a hundredth of what is free,
+# and the rest is a task's doing.
+_DECISIVE = frozenset({rank_log_name(0), CONTROLLER_LOG})
+LARGEST_OWN = 64 * 2**20
+_OTHER = 4  # behind the places of FlagPerf's own
 
 FIRST = frozenset({rank_log_name(0)})
 
 NOT_THERE = 9
-# $2: how deep. A record an entry: its kind (`r`: a file that may be read), size and path. The folder's own comes first,
-# so that no record means that there is no find. What lies below a folder that is too deep is not looked at.
+# $2: how deep; then what `own_names` gives. A record an entry: its kind (`r`: a file that may be read), size and path.
+# The folder's own comes first, so that no record means that there is no find. What lies below a folder that is too deep
+# is not looked at.
 _FILE = '-type f -readable -printf "r %s %P\\0" -o -printf "%y %s %P\\0"'
-_OWN = " -o ".join(f"-name '{name}'" for name in OWN)
 LIST = (
-    f'[ -e "$0/$1" ] || [ -L "$0/$1" ] || exit {NOT_THERE}; {GO_BELOW}'
-    f'{{ find . -maxdepth 1 -path . -printf ". 0 \\0" -o ! -type d \\( {_OWN} \\) \\( {_FILE} \\); '
-    f'find . -mindepth 1 -maxdepth "$2" -type d -path ".{"/*" * (MOST_FOLDERS + 1)}" -printf "D 0 %P\\0" '
+    f'[ -e "$0/$1" ] || [ -L "$0/$1" ] || exit {NOT_THERE}; {GO_BELOW}depth=$2; shift 2; '
+    f'{{ find . -maxdepth 1 -path . -printf ". 0 \\0" -o ! -type d \\( "$@" \\) \\( {_FILE} \\); '
+    f'find . -mindepth 1 -maxdepth "$depth" -type d -path ".{"/*" * (MOST_FOLDERS + 1)}" -printf "D 0 %P\\0" '
     f"-o -type d -readable -executable -o {_FILE} -type d -prune; }} | head -c {LARGEST_LISTING}"
 )
 DEEPEST, TOP = MOST_FOLDERS + 1, 1
@@ -113,21 +116,26 @@ def _entry(record: str) -> Entry:
     return Entry(kind, int(size), path)
 
 
+def own_names(own_logs: Collection[str]) -> tuple[str, ...]:
+    """The words by which `find` finds FlagPerf's own logs."""
+    return tuple(word for name in sorted(_OF_MONITOR.union(own_logs)) for word in ("-o", "-name", name))[1:]
+
+
 def choose(
-    entries: Iterable[Entry], rank_logs: Collection[str] = FIRST
+    entries: Iterable[Entry], own_logs: Collection[str] = FIRST
 ) -> tuple[dict[str, int], tuple[LeftOut, ...]]:
     """Which files to bring, path -> size, and what is left out.
 
     FlagPerf's own go first, then the shallow and the small: a case's logs are both.
 
     Args:
-        rank_logs: those of the node's own ranks; another's is a file like any other.
+        own_logs: see `Node.own_logs`; another node's is a file like any other.
     """
     chosen: dict[str, int] = {}
     left_out = []
     total = 0
     folders: set[str] = set()
-    for entry in sorted(entries, key=lambda each: _place(each, rank_logs)):
+    for entry in sorted(entries, key=lambda each: _place(each, own_logs)):
         why = _why_not(entry)
         folder = entry.path.rpartition("/")[0]
         size = min(entry.size, largest(entry.path))
@@ -169,13 +177,13 @@ class Stream:
 class Room:
     """The controller's disk: bytes that are free, and all; `sharing`: how many folders come at once.
 
-    rank_logs: those of the node's own ranks.
+    own_logs: see `Node.own_logs`.
     """
 
     free: int
     total: int
     sharing: int = 1
-    rank_logs: Collection[str] = FIRST
+    own_logs: Collection[str] = FIRST
 
     def kept(self, path: str, size: int) -> int:
         """What has to stay free beside a file; beside a log of FlagPerf's own at least what it takes itself.
@@ -183,11 +191,13 @@ class Room:
         So a small disk is no reason to lose the logs that a verdict needs, and one of them no reason to lose others.
         """
         part = int(self.total * KEPT_PART)
-        return max(size, min(KEPT_FOR_SUMMARY, part)) if self.is_own(path) else max(KEPT, part)
+        is_small = size <= max(LARGEST_OWN, self.free // 100)
+        is_needed = self.is_own(path) and (is_small or path in _DECISIVE or path == TELEMETRY_FILE)
+        return max(size, min(KEPT_FOR_SUMMARY, part)) if is_needed else max(KEPT, part)
 
     def is_own(self, path: str) -> bool:
         """Whether a file is a log of FlagPerf's own."""
-        return _own_place(path, self.rank_logs) < len(OWN)
+        return _own_place(path, self.own_logs) < _OTHER
 
     def for_file(self, path: str, size: int) -> int:
         """Bytes that this folder may fill with the file and what comes before it."""
@@ -236,16 +246,16 @@ def streams_of(sizes: Mapping[str, int], room: Room) -> tuple[list[Stream], list
     return streams, no_room
 
 
-def _place(entry: Entry, rank_logs: Collection[str]) -> tuple[int, int, int, str]:
+def _place(entry: Entry, own_logs: Collection[str]) -> tuple[int, int, int, str]:
     """Where an entry stands in the order in which files are chosen."""
-    return _own_place(entry.path, rank_logs), entry.path.count("/"), entry.size, entry.path
+    return _own_place(entry.path, own_logs), entry.path.count("/"), entry.size, entry.path
 
 
-def _own_place(path: str, rank_logs: Collection[str]) -> int:
-    """Which of OWN a file is; len(OWN) for another, and for what lies deeper."""
-    if "/" in path or (_IS_OF_RANK(path) and path not in rank_logs):
-        return len(OWN)
-    return next((place for place, is_own in enumerate(_IS_OWN) if is_own(path)), len(OWN))
+def _own_place(path: str, own_logs: Collection[str]) -> int:
+    """Where it stands among FlagPerf's own; _OTHER for what is none."""
+    if path in own_logs:
+        return 0 if path in _DECISIVE else 2 if _IS_OF_RANK(path) else 1
+    return _OTHER if path not in _OF_MONITOR else 3 if path == TELEMETRY_FILE else 1
 
 
 def _why_not(entry: Entry) -> str:

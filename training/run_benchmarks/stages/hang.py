@@ -41,7 +41,7 @@ class HangWatch:
         setting_s: HANG_TIMEOUT, if that decides.
         look: keeps what its ranks are doing; the nodes, by rank, that could not be looked at.
         is_suspended: whether a scheduler lets the training stand still.
-        paused: is told that since then (monotonic) the controller or the training has stood still.
+        paused: is told between which times (monotonic) the controller or the training stood still.
         unseen: these, as of the last look.
         stood_still_s: so long the controller itself did.
     """
@@ -51,7 +51,7 @@ class HangWatch:
     look: Callable[[], Awaitable[Mapping[int, Unseen]]] | None = None
     setting_s: float | None = None
     is_suspended: Callable[[], bool] = lambda: False
-    paused: Callable[[float], None] = lambda since: None
+    paused: Callable[[float, float], None] = lambda since, until: None
     unseen: Mapping[int, Unseen] = field(default_factory=dict)
     stood_still_s: float = 0.0
     _contact_since: float | None = float("-inf")
@@ -77,7 +77,8 @@ class HangWatch:
         elif is_suspended:  # which is noticed some seconds late
             self._leave_out(passed_s if self._was_suspended else passed_s + CATCH_UP_S)
         if stood_still or is_suspended:
-            self.paused(time.monotonic() - passed_s)
+            now = time.monotonic()
+            self.paused(now - passed_s, now)
         self._was_suspended = is_suspended
         return stood_still
 

@@ -16,16 +16,19 @@ from run_benchmarks.stages.checkpoints import checkpoint_folders
 from run_benchmarks.stages.process_setup import in_setup
 from utils.case_form import ROLES_TOKEN
 from utils.checkpoints import CHECKPOINT_DIR, CONTINUE_FROM, MAY_BEGIN_ANEW
+from utils.node import start_log_name
 from utils.parameters import ROUND
 from utils.roles import tokens_of_node
 
 # $1: the log, $2: a file to source or nothing, then the command. Of a file that this bash cannot parse (the plan asked
-# another one) it would pass over the rest without a word; what the file's commands end with means nothing. The unit's
-# main process becomes the command, so its exit code is the unit's. Its working folder is the tree: Python looks there
-# before where the image says (CANN's compiler is found by the PYTHONPATH of its image).
+# another one) it would pass over the rest without a word; patterns of extglob are syntax where the file switches them
+# on. What its commands end with means nothing. The unit's main process becomes the command, so its exit code is the
+# unit's. Its working folder is the tree: Python looks there before where the image says (CANN's compiler is found by
+# the PYTHONPATH of its image).
 TASK_SHELL = (
     'exec >>"$1" 2>&1; export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"; '
-    'if [ -n "$2" ]; then "$BASH" -O extglob -n "$2" || '
+    'if [ -n "$2" ]; then case "$(<"$2")" in *extglob*) BASH_ENV= "$BASH" -O extglob -n "$2";; '
+    '*) BASH_ENV= "$BASH" -n "$2";; esac || '
     '{ echo "$2: bash cannot parse it: the ranks are not started"; exit 1; }; . "$2"; fi; shift 2; exec "$@"'
 )
 # $1: the tree, $2: a copy of it, $3: the data, $4: its folders with links to its files, then the command. Whatever is
@@ -75,7 +78,7 @@ class Launch:
         """
         case, inside = node.case, _Inside(self, node)
         environment_file = inside.tree(case.files.environment_script) if case.files.environment_script else ""
-        log = f"{inside.node}/start_{case.settings.framework_name}_task.log"
+        log = f"{inside.node}/{start_log_name(case.settings.framework_name)}"
         job = self._job(inside, case)
         argv = (
             *in_setup(self.plan.run),

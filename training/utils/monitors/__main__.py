@@ -34,6 +34,7 @@ from utils.monitors.inventory import InventoryTaker, Places
 from utils.monitors.registry import LEAST_INTERVAL_S, SOURCES
 from utils.monitors.schedule import run_monitors
 from utils.monitors.source import Source
+from utils.telemetry.lines import MONITOR_LOG
 
 LOG_FORMAT = "%(asctime)s\t[%(levelname)s]\t[%(filename)s,%(lineno)d]%(message)s"
 SUMMARY = (
@@ -139,7 +140,7 @@ def _stop_on_signals(stop: threading.Event) -> None:
 
 def _log_to(folder: Path) -> None:
     formatter = logging.Formatter(LOG_FORMAT)
-    for stream in (open_log(folder / "monitor.log"), sys.stderr):
+    for stream in (open_log(folder / MONITOR_LOG), sys.stderr):
         handler = logging.StreamHandler(stream)
         handler.setFormatter(formatter)
         log.addHandler(handler)

@@ -28,7 +28,7 @@ from typing import Any, Protocol
 from utils.errors import raised
 from utils.loading import load_module
 from utils.monitors.source import Source, SourceUnavailableError
-from utils.telemetry.lines import device_log
+from utils.telemetry.lines import device_log, monitor_log_name
 from utils.telemetry.records import Sample, Scope
 
 
@@ -54,7 +54,7 @@ class Accelerators(Source):
 
     def __init__(self, vendor_dir: Path) -> None:
         self.name = vendor_dir.name
-        self.log_name = f"{vendor_dir.name}_monitor.log"
+        self.log_name = monitor_log_name(vendor_dir.name)
         self.note = ""
         self._file = monitor_file(vendor_dir)
 

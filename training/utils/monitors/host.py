@@ -10,7 +10,7 @@ from typing import Any
 
 from utils.monitors.files import kernel_text
 from utils.monitors.source import Source, SourceUnavailableError
-from utils.telemetry.lines import value_log
+from utils.telemetry.lines import monitor_log_name, value_log
 from utils.telemetry.records import Sample, Scope
 
 KIB_PER_MIB = 1024
@@ -64,7 +64,7 @@ class CpuUtilisation(_CpuSource):
     """
 
     name = "cpu"
-    log_name = "cpu_monitor.log"
+    log_name = monitor_log_name("cpu")
     note = (
         "mean utilisation of all CPUs since the last sample, 0 to 1, from /proc/stat; load: mean of a minute"
     )
@@ -140,7 +140,7 @@ class MemoryUtilisation(_HostSource):
     """Memory that is not available to a new process without swapping, as a part of the whole."""
 
     name = "mem"
-    log_name = "mem_monitor.log"
+    log_name = monitor_log_name("mem")
     note = "1 - MemAvailable / MemTotal, 0 to 1, and swap that is used, from /proc/meminfo"
 
     def sample(self, time_ms: int) -> Sequence[Sample]:

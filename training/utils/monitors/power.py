@@ -11,7 +11,7 @@ from typing import NamedTuple
 from utils.errors import FlagPerfError
 from utils.monitors.files import kernel_text
 from utils.monitors.source import Source, SourceUnavailableError
-from utils.telemetry.lines import value_log
+from utils.telemetry.lines import monitor_log_name, value_log
 from utils.telemetry.plausible import PLAUSIBLE_W, clear_ms, growth_mj, is_plausible
 from utils.telemetry.records import Sample, Scope
 
@@ -30,7 +30,7 @@ class MachinePower(Source):
     """Power of the whole machine by its ACPI power meter (kernel driver `acpi_power_meter`)."""
 
     name = "pwr"
-    log_name = "pwr_monitor.log"
+    log_name = monitor_log_name("pwr")
     scope = Scope.MACHINE
     note = "power of the whole machine in W, by its ACPI power meter"
 
@@ -87,7 +87,7 @@ class RaplPower(Source):
     """
 
     name = "rapl"
-    log_name = "rapl_monitor.log"
+    log_name = monitor_log_name("rapl")
     scope = Scope.PACKAGE
     note = "power of the processor packages and their DRAM in W, by RAPL: not the power of the whole machine"
 

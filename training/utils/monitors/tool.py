@@ -109,8 +109,10 @@ def run_tool(
 
 
 def _end_of(words: str) -> str:
-    """Not longer than MOST_SHOWN; the word at the cut is left out, for a part of a secret is not known again."""
-    return words if len(words) <= MOST_SHOWN else re.sub(r"\A\S*\s*", "... ", words[-MOST_SHOWN:])
+    """About MOST_SHOWN at most; the word at the cut is left out, for a part of a secret is not known again."""
+    if len(words) <= MOST_SHOWN:
+        return words
+    return "... " + (re.sub(r"\A\S*\s*", "", words[-MOST_SHOWN:]) or "(one long word, left out)")
 
 
 def number_of(text: str) -> float | None:

@@ -14,10 +14,20 @@ from utils.telemetry.quantities import BY_NAME
 from utils.telemetry.records import Sample, SourceInfo, Tick, ticks_of
 
 TELEMETRY_FILE = "telemetry.jsonl"
+# What the monitor writes of its own doings, and of a host's parts.
+MONITOR_LOG = "monitor.log"
 TIME_FORMAT = "%Y-%m-%d-%H:%M:%S"
 NOT_AVAILABLE = "N/A"
 NOTE = "#"
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+
+
+def monitor_log_name(source: str) -> str:
+    """The documented log of a source: of a host's part, or of a vendor's accelerators."""
+    return f"{source}_{MONITOR_LOG}"
+
+
+HOST_LOGS = tuple(map(monitor_log_name, ("cpu", "mem", "pwr", "rapl")))
 
 
 def timestamp(time_ms: int) -> str:

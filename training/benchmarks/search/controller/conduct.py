@@ -99,7 +99,7 @@ async def _first_of(wanted: Coroutine[Any, Any, T], failed: asyncio.Future[None]
     if not task.done():
         task.cancel()
         error = failed.exception()
-        remedy = "make room, see to the disk and resume the run: what was kept is kept"
+        remedy = "make room and see to the disk; a run with --continue-from goes on: what was kept is kept"
         raise StateError(f"the state of the search cannot be kept: {error}", remedy=remedy) from error
     return await task
 

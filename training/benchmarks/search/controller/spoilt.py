@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import takewhile
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from benchmarks.search.controller.refusal import RefuseError
@@ -17,11 +17,14 @@ SPOILT = 3
 _OUT_OF_MEMORY = re.compile("MemoryError|out of memory|allocate memory")
 
 
-class _Failure(NamedTuple):
-    """A child that failed, or that ended its worker's ranks, and where."""
+class _Attempt(NamedTuple):
+    """An attempt at a child that has ended, and where."""
 
+    end_s: float
+    start_s: float
     child: int
     worker: int
+    has_failed: bool
 
 
 def refuse_spoilt(account: Account, trial: int, workers: int) -> None:
@@ -29,26 +32,36 @@ def refuse_spoilt(account: Account, trial: int, workers: int) -> None:
 
     Raises:
         RefuseError: they did, and not at one of several other workers alone, or one of several children alone, which
-            may have been the reason.
+            may have been the reason; and none that had begun with the weights until then came to its end later.
     """
-    failures, least = _failed_first(account, trial), min(2, workers - 1)
-    at_workers, of_children = {each.worker for each in failures}, {each.child for each in failures}
-    if len(failures) >= SPOILT and min(len(at_workers), len(of_children)) >= least:
-        raise RefuseError(THERE_ARE_NONE, f"the first children of trial {trial} have failed by them")
+    attempts = sorted(_attempts(account, trial))
+    failures = [each for each in attempts if each.has_failed and account.workers[each.worker].is_there]
+    refused_s = _refused_s(failures, least=min(2, workers - 1))
+    if refused_s is None or any(not each.has_failed and each.start_s < refused_s for each in attempts):
+        return
+    raise RefuseError(THERE_ARE_NONE, f"the first children of trial {trial} have failed by them")
 
 
-def _failed_first(account: Account, trial: int) -> list[_Failure]:
-    """Of the first attempts at a trial's children those that failed before one did not, at workers that are there."""
-    attempts = (
-        (span.start_s, _Failure(span.trial.trial, worker), span)
-        for worker, of_worker in account.workers.items()
-        for span in of_worker.worked
-        if span.trial and span.trial.parent == trial and _says_of_weights(span)
-    )
-    failed = takewhile(
-        lambda each: each[2].state in ("failed", "lost"), sorted(attempts, key=lambda each: each[:2])
-    )
-    return [failure for _, failure, _ in failed if account.workers[failure.worker].is_there]
+def _refused_s(failures: Sequence[_Attempt], least: int) -> float | None:
+    """When so many had failed, at so many workers and of so many children, that the next ones began with fresh weights;
+    None where they have not."""
+    at_workers, of_children = set[int](), set[int]()
+    for number, each in enumerate(failures, 1):
+        at_workers.add(each.worker)
+        of_children.add(each.child)
+        if number >= SPOILT and min(len(at_workers), len(of_children)) >= least:
+            return each.end_s
+    return None
+
+
+def _attempts(account: Account, trial: int) -> Iterator[_Attempt]:
+    """Those at a trial's children whose end says anything of the weights that they began with."""
+    for worker, of_worker in account.workers.items():
+        for span in of_worker.worked:
+            start = span.trial
+            if start and start.parent == trial and span.end_s is not None and _says_of_weights(span):
+                has_failed = span.state in ("failed", "lost")
+                yield _Attempt(span.end_s, span.start_s, start.trial, worker, has_failed)
 
 
 def _says_of_weights(span: Span) -> bool:

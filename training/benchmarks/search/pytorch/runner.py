@@ -130,7 +130,7 @@ class TrialRunner:
             result = action()
         except TRIAL_ERRORS as error:
             traceback.print_exc()
-            reason = raised(error).partition("\n")[0]
+            reason = _why(error)
         reasons = self.engine.group.gather(reason)
         failure = next((f"rank {rank}: {each}" for rank, each in enumerate(reasons) if each), "")
         return (None if failure else result), failure
@@ -155,7 +155,7 @@ class TrialRunner:
         try:
             return (self.weights and self.weights.get(parent)) or b""
         except Exception as error:  # the other ranks wait for them, and a child can do without
-            print(f"the weights of trial {parent}: {raised(error)}", flush=True)
+            print(f"the weights of trial {parent}: {_why(error)}", flush=True)
             return b""
 
     def _training(self, trial: Trial, parent: StoredWeights | None) -> TrialTraining:
@@ -227,6 +227,10 @@ def _inherited(trial: Trial, parent: StoredWeights, architecture: Architecture) 
         edits = [msgspec.json.decode(edit, type=Edit) for edit in trial.proposed.edits]
         return inherited(parent.state, parent.architecture, edits, architecture)
     except Exception as error:  # another worker stored them: nothing in them ends a rank of this one
-        why = raised(error).partition("\n")[0]
-        print(f"trial {trial.trial}: its parent's weights do not fit: {why}", flush=True)
+        print(f"trial {trial.trial}: its parent's weights do not fit: {_why(error)}", flush=True)
         return None
+
+
+def _why(error: Exception) -> str:
+    """The first line of what was raised: a line of the log that begins with another's words might be read as ours."""
+    return raised(error).partition("\n")[0]

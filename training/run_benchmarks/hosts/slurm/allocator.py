@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from run_benchmarks.hosts.answers import answer_to
@@ -152,7 +152,15 @@ class SlurmHosts:
     async def _left(self) -> Job | None:
         """The newest job of this run that Slurm knows, which a controller that has died asked for."""
         left = await answer_to(lambda: self._slurm.named(self._name))
-        return await answer_to(lambda: self._slurm.look(left[-1])) if left else None
+        return await answer_to(lambda: self._newest(left))
+
+    async def _newest(self, jobs: Iterable[str]) -> Job | None:
+        """The newest of these jobs that is this run's, by its own record: a site's line may look like a job's."""
+        for job_id in sorted(jobs, key=int, reverse=True):
+            job = await self._slurm.look(job_id)
+            if job and job.fields.get("JobName") == self._name:
+                return job
+        return None
 
     async def _end_of(self, job: Job, case: CasePlan) -> AllocationEnd:
         """Why a round that is taken up cannot go on in its job."""
@@ -195,8 +203,9 @@ class SlurmHosts:
 
         async def send() -> str:
             nonlocal is_sent
-            if is_sent and (there := (await self._slurm.left_of(self._name)).keys() - self._stuck.keys()):
-                return max(there, key=int)
+            there = (await self._slurm.left_of(self._name)).keys() - self._stuck.keys() if is_sent else ()
+            if job := await self._newest(there):
+                return job.id
             is_sent = True
             asking = asyncio.ensure_future(self._slurm.submit(argv, script(self._settings)))
             try:

@@ -18,7 +18,8 @@ HEAD = """\
 [ -z "${SLURM_JWT-}" ] || exec env --unset=SLURM_JWT sh "$0"
 """
 # Nothing but Slurm itself is between the controller and this: they may share no file system, and the controller may
-# be taken up on another machine. A Slurm that does not answer is no controller that is silent.
+# be taken up on another machine. A Slurm that does not answer is no controller that is silent. Only the last line
+# counts: a site's wrapper of squeue may print lines before it, such as the time.
 SCRIPT = """\
 # Holds the nodes of a run of FlagPerf, which gives them back. Its controller writes into this job's comment all the
 # while; where nobody has for {limit} s, it has died, and the nodes are given back here.
@@ -26,6 +27,7 @@ left={limit} last=
 while [ "$left" -gt 0 ]; do
     sleep {every}
     now=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%k) && [ -n "$now" ] || continue
+    now=$(printf '%s\\n' "$now" | tail -n 1)
     if [ "$now" = "$last" ]; then left=$((left - {every})); else left={limit} last=$now; fi
 done
 exit {abandoned}

@@ -34,9 +34,10 @@ SCONTROL = ("env", "SLURM_TIME_FORMAT=standard", "scontrol")
 # Of what sbatch reads there only by what right a job is: what it is and gets follows from the settings alone, or two
 # runs of one configuration would differ by the shell that they were started from.
 _NEEDED = re.compile(rf"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|SBATCH_({'|'.join(RIGHTS).upper()})")
-# A site's wrappers and profiles print lines of their own, also before Slurm's: what is no answer is left out.
+# A site's wrappers and profiles print lines of their own, also before Slurm's: what is no answer is left out. They may
+# have numbers in them, or be one: a job's line has its state, too.
 _ID = re.compile(r"\d{1,12}", re.ASCII)
-_LEFT = re.compile(r"(\d{1,12}) \(\w+\).*", re.ASCII)
+_LISTED, _LISTED_AS = re.compile(r"(\d{1,12}) \([A-Z_]+\)(?: .*)?", re.ASCII), "--format=%A (%T) %N"
 # By Slurm's words: a refusal; but that no controller was reached ends a submission, too.
 _REFUSED = re.compile(r"submission failed|allocation failure|invalid|denied|not found|option", re.IGNORECASE)
 _NO_CONTACT = re.compile(
@@ -104,9 +105,7 @@ class Slurm:
 
     async def named(self, name: str) -> list[str]:
         """The IDs of this user's jobs of a name, those that ended some minutes ago among them; the oldest first."""
-        argv = ("squeue", "--noheader", self._user, f"--name={name}", "--states=all", "--format=%A")
-        ids = {word for word in (await self._checked(argv)).stdout.split() if _ID.fullmatch(word)}
-        return sorted(ids, key=int)
+        return sorted(await self._listed(self._user, f"--name={name}", "--states=all"), key=int)
 
     async def names(self, beginning: str) -> dict[str, list[tuple[str, str]]]:
         """This user's jobs that wait or run, of names with this beginning: name -> `job ID` and state of each."""
@@ -140,9 +139,8 @@ class Slurm:
 
     async def left_of(self, name: str) -> dict[str, str]:
         """This user's jobs of a name that are not over: ID -> what to call it, its state and nodes."""
-        argv = ("squeue", "--noheader", self._user, f"--name={name}", "--format=%A (%T) %N")
-        lines = map(_LEFT.fullmatch, (await self._checked(argv)).stdout.splitlines())
-        return {line[1]: f"job {line[0].strip()}" for line in lines if line}
+        listed = await self._listed(self._user, f"--name={name}")
+        return {job: f"job {line}" for job, line in listed.items()}
 
     async def comment(self, job: str, text: str) -> None:
         """Write a job's comment."""
@@ -151,15 +149,7 @@ class Slurm:
     async def place(self, job: Job) -> str:
         """`3 of 17`: a job's place among those that wait in its partition, as far as this user may see them."""
         partition = job.fields.get("Partition", "")
-        argv = (
-            "squeue",
-            "--noheader",
-            "--states=PENDING",
-            f"--partition={partition}",
-            "--sort=-p,i",
-            "--format=%A",
-        )
-        ids = [word for word in (await self._checked(argv)).stdout.split() if _ID.fullmatch(word)]
+        ids = list(await self._listed("--states=PENDING", f"--partition={partition}", "--sort=-p,i"))
         return f"{ids.index(job.id) + 1} of {len(ids)}" if job.id in ids else ""
 
     async def addresses(self, nodes: Sequence[str]) -> dict[str, str]:
@@ -180,6 +170,12 @@ class Slurm:
         done = await self._run(argv)
         lines = shortened(done.stdout, LONGEST_RECORD).splitlines() if done.ok else []
         return [cells for line in lines if len(cells := line.split("|")) == len(_ACCOUNTED.split(","))]
+
+    async def _listed(self, *which: str) -> dict[str, str]:
+        """The jobs that squeue lists, in its order: ID -> ID, state and nodes."""
+        done = await self._checked(("squeue", "--noheader", *which, _LISTED_AS))
+        lines = map(_LISTED.fullmatch, done.stdout.splitlines())
+        return {line[1]: line[0].strip() for line in lines if line}
 
     async def _nodes(self, nodes: Sequence[str]) -> dict[str, dict[str, str]]:
         """Node -> what Slurm has of it, by Slurm's names."""
