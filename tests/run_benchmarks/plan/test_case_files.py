@@ -82,6 +82,8 @@ def test_a_sourced_file_that_bash_cannot_parse_is_refused_with_its_line(line: st
     [
         "shopt -s extglob\nfor a in /opt/!(b|c); do export A=$a; done\nreturn 1\n",
         "if !(\ntrue # don't care\n); then export A=1; fi\n",
+        "[ -f /opt/common.sh ] && . /opt/common.sh\ncase x in @(x|y)) export A=1;; esac\n",
+        "source /opt/common.sh\ncase x in @(x|y)) export A=1;; esac\n",
     ],
 )
 def test_what_a_sourced_file_alone_decides_of_its_patterns_is_no_error(script: str, tree: Tree) -> None:

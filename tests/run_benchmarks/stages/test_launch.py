@@ -338,6 +338,15 @@ def test_the_shell_goes_on_whatever_a_files_commands_end_with(line: str, tmp_pat
     assert (tmp_path / "start.log").read_text().endswith("A=1\n")
 
 
+@pytest.mark.parametrize("line", ["true; . {}", "source {}"])
+def test_patterns_that_another_sourced_file_switches_on_are_syntax(line: str, tmp_path: Path) -> None:
+    others, environment = tmp_path / "others.sh", tmp_path / "environment_variables.sh"
+    others.write_text("shopt -s extglob\n")
+    environment.write_text(f"{line.format(others)}\ncase x in @(x|y)) export A=1;; esac\n")
+    assert _start(tmp_path, str(environment), "sh", "-c", 'echo "A=$A"').returncode == 0
+    assert (tmp_path / "start.log").read_text() == "A=1\n"
+
+
 @pytest.mark.parametrize("line", ["", ": extglob"])
 def test_the_shell_parses_the_sourced_file_alone(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

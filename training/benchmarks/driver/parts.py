@@ -73,7 +73,7 @@ def _data_in(folder: Path) -> str:
     seen = 0  # folders too: a link may lead back
     for at, folders, files in os.walk(folder, followlinks=True):
         folders[:] = sorted(filter(_is_of_data, folders))
-        for name in sorted(filter(_is_of_data, files)):
+        for name in sorted(filter(_is_of_data, files))[: MOST_FILES - seen]:
             path = Path(at, name)
             sizes[ascii(str(path.relative_to(folder)))] = _size_of(path)
         seen += len(folders) + len(files)

@@ -18,8 +18,10 @@ from utils.errors import FlagPerfError
 
 LARGEST = 2**20  # characters of a script: more is data that lies in its place
 PARSE = ("bash", "-n")
-# Where a file that is sourced switches these patterns on they are syntax; where it does not, they are errors.
+# Where a file that is sourced switches these patterns on they are syntax; where it does not, they are errors. Another
+# that it sources itself may do so.
 EXTGLOB = "extglob"
+_MAY_SWITCH = re.compile(rb"extglob|(?:^|[\s;&|])(?:\.|source)[ \t]")
 PARSE_S = 60.0
 # What bash says of a script that it cannot parse. Its words and its lines are left out: they may be secrets.
 _REFUSED = re.compile(r"line (\d+): ((?:syntax error|unexpected EOF)[^`\n]*(?:`[^\w\n]*')?)")
@@ -74,7 +76,7 @@ def syntax_error(script: Path) -> tuple[str, str] | None:
         name: value for name, value in os.environ.items() if name != "BASH_ENV"
     }  # a file to execute
     try:
-        patterns = ("-O", EXTGLOB) if EXTGLOB.encode() in script.read_bytes() else ()
+        patterns = ("-O", EXTGLOB) if _MAY_SWITCH.search(script.read_bytes()) else ()
         done = run_bounded(
             [*PARSE, *patterns, file],
             timeout_s=PARSE_S,

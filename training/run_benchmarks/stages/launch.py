@@ -21,14 +21,14 @@ from utils.parameters import ROUND
 from utils.roles import tokens_of_node
 
 # $1: the log, $2: a file to source or nothing, then the command. Of a file that this bash cannot parse (the plan asked
-# another one) it would pass over the rest without a word; patterns of extglob are syntax where the file switches them
-# on. What its commands end with means nothing. The unit's main process becomes the command, so its exit code is the
-# unit's. Its working folder is the tree: Python looks there before where the image says (CANN's compiler is found by
-# the PYTHONPATH of its image).
+# another one) it would pass over the rest without a word; patterns of extglob are syntax where the file, or one that it
+# sources, switches them on. What its commands end with means nothing. The unit's main process becomes the command, so
+# its exit code is the unit's. Its working folder is the tree: Python looks there before where the image says (CANN's
+# compiler is found by the PYTHONPATH of its image).
 TASK_SHELL = (
     'exec >>"$1" 2>&1; export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"; '
-    'if [ -n "$2" ]; then case "$(<"$2")" in *extglob*) BASH_ENV= "$BASH" -O extglob -n "$2";; '
-    '*) BASH_ENV= "$BASH" -n "$2";; esac || '
+    'if [ -n "$2" ]; then text=$(<"$2") switch="extglob|(^|[[:space:];&|])(\\.|source)[[:blank:]]"; '
+    'if [[ $text =~ $switch ]]; then BASH_ENV= "$BASH" -O extglob -n "$2"; else BASH_ENV= "$BASH" -n "$2"; fi || '
     '{ echo "$2: bash cannot parse it: the ranks are not started"; exit 1; }; . "$2"; fi; shift 2; exec "$@"'
 )
 # $1: the tree, $2: a copy of it, $3: the data, $4: its folders with links to its files, then the command. Whatever is

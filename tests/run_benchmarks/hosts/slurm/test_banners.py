@@ -127,23 +127,33 @@ def test_a_round_begins_and_is_taken_up_in_its_own_job(
     assert slurm.job(own)["JobState"] == slurm.job(others)["JobState"] == "RUNNING"
 
 
-# FAKE of squeue: a banner with a clock, before a comment that is written anew for BEATS calls. Its first call fails.
+# FAKE of squeue: a banner around a comment that is written anew for BEATS calls. Its first call fails.
 CLOCK = """\
 #!/bin/sh
 echo called >>{folder}/calls
-calls=$(wc -l <{folder}/calls)
-echo "*** $calls s past noon ***"
+calls=$(wc -l <{folder}/calls) seconds=$(wc -l <{folder}/calls)
+{before}
 [ "$calls" -gt 1 ] || exit 1
 [ "$calls" -lt {beats} ] || calls={beats}
 echo "flagperf-run has a controller at $calls"
+{behind}
 """
 
 
+WITH_CLOCK, PLAIN = 'echo "*** $seconds s past noon ***"', 'echo "*** see /news ***"'
+
+
 @pytest.mark.parametrize("beats", [2, 6])
-def test_a_clock_in_a_banner_is_no_controller(tmp_path: Path, beats: int) -> None:
+@pytest.mark.parametrize(
+    "banner", [(WITH_CLOCK, ""), ("", WITH_CLOCK), (PLAIN, ""), ("", PLAIN), (PLAIN, WITH_CLOCK)]
+)
+def test_a_banner_is_no_controller_and_hides_none(
+    tmp_path: Path, banner: tuple[str, str], beats: int
+) -> None:
     settings = SlurmSettings(abandoned_after=10)
+    before, behind = banner
     for name, text in (
-        ("squeue", CLOCK.format(folder=tmp_path, beats=beats)),
+        ("squeue", CLOCK.format(folder=tmp_path, beats=beats, before=before, behind=behind)),
         ("sleep", "#!/bin/sh\n"),  # FAKE, so that nothing is waited for
     ):
         (tmp_path / name).write_text(text)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from utils.errors import FlagPerfError
 
+WRITABLE = "may be written to by others"
 _BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _ENTERED_BY_OTHERS = stat.S_IXGRP | stat.S_IXOTH
 
@@ -31,7 +32,7 @@ def check_left_by_this_user(folder: Path, parts: Sequence[Path]) -> None:
     status, user = folder.lstat(), _user_in(folder.parent)
     _check(folder, status, user, folder)
     if status.st_mode & _BY_OTHERS:
-        raise _refused(folder, "may be written to by others", folder)
+        raise _refused(folder, WRITABLE, folder)
     closed = not status.st_mode & _ENTERED_BY_OTHERS  # what modes its folders have is then of no account
     for part in parts:
         try:
@@ -40,7 +41,7 @@ def check_left_by_this_user(folder: Path, parts: Sequence[Path]) -> None:
             continue
         _check(part, status, user, folder)
         if status.st_mode & _BY_OTHERS and not closed:
-            raise _refused(part, "may be written to by others", folder)
+            raise _refused(part, WRITABLE, folder)
 
 
 def _check(path: Path, status: os.stat_result, user: int, folder: Path) -> None:
@@ -57,8 +58,9 @@ def _user_in(folder: Path) -> int:
 
 
 def _refused(path: Path, why: str, folder: Path) -> FlagPerfError:
+    own = f"if you made all of it, `chmod -R go-w {folder}` lets it go on; " if why == WRITABLE else ""
     return FlagPerfError(
         f"{why}: nothing that lies there is gone on with",
         where=str(path),
-        remedy=f"see who made {folder}, and move it away, or name another --out",
+        remedy=f"{own}see who made {folder}, and move it away, or name another --out",
     )

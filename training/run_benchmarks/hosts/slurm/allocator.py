@@ -18,7 +18,7 @@ from run_benchmarks.hosts.base import (
 )
 from run_benchmarks.hosts.granted import AllocationEnd, GrantedJob
 from run_benchmarks.hosts.slurm.ends import ended, node_lost
-from run_benchmarks.hosts.slurm.holder import beat_s, job_name, sbatch_argv, script
+from run_benchmarks.hosts.slurm.holder import beat_of, beat_s, job_name, sbatch_argv, script
 from run_benchmarks.hosts.slurm.jobs import NoSuchNodesError, Slurm
 from run_benchmarks.hosts.slurm.queue import looked_at, wait_in_queue
 from run_benchmarks.hosts.slurm.record import PENDING, RUNNING, Job, SlurmError
@@ -239,7 +239,7 @@ class SlurmHosts:
         """Say all the while that the run has a controller."""
         while True:
             with suppress(SlurmError):  # one that does not answer says nothing to the job either
-                await self._slurm.comment(job, f"{self._name} has a controller at {time.time():.0f}")
+                await self._slurm.comment(job, beat_of(self._name, time.time()))
             await asyncio.sleep(beat_s(self._settings))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from run_benchmarks.plan.slurm import SlurmSettings
 
+BEAT = " has a controller at "
 ABANDONED = 75  # the script's exit code where no controller was heard of
 # Of a job's options those that say by what right there is one.
 RIGHTS = ("partition", "account", "qos", "reservation", "wckey")
@@ -18,20 +19,25 @@ HEAD = """\
 [ -z "${SLURM_JWT-}" ] || exec env --unset=SLURM_JWT sh "$0"
 """
 # Nothing but Slurm itself is between the controller and this: they may share no file system, and the controller may
-# be taken up on another machine. A Slurm that does not answer is no controller that is silent. Only the last line
-# counts: a site's wrapper of squeue may print lines before it, such as the time.
+# be taken up on another machine. A Slurm that does not answer is no controller that is silent. A controller's words
+# alone count: a site's wrapper of squeue may print lines around them, such as the time.
 SCRIPT = """\
 # Holds the nodes of a run of FlagPerf, which gives them back. Its controller writes into this job's comment all the
 # while; where nobody has for {limit} s, it has died, and the nodes are given back here.
 left={limit} last=
 while [ "$left" -gt 0 ]; do
     sleep {every}
-    now=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%k) && [ -n "$now" ] || continue
-    now=$(printf '%s\\n' "$now" | tail -n 1)
+    printed=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%k) && [ -n "$printed" ] || continue
+    now=$(printf '%s\\n' "$printed" | grep '{beat}')
     if [ "$now" = "$last" ]; then left=$((left - {every})); else left={limit} last=$now; fi
 done
 exit {abandoned}
 """
+
+
+def beat_of(name: str, time_s: float) -> str:
+    """A controller's words in the comment of a run's job."""
+    return f"{name}{BEAT}{time_s:.0f}"
 
 
 def job_name(run: str) -> str:
@@ -47,7 +53,7 @@ def beat_s(settings: SlurmSettings) -> int:
 def script(settings: SlurmSettings) -> str:
     """What waits in the job."""
     return HEAD + SCRIPT.format(
-        limit=round(settings.abandoned_after), every=beat_s(settings), abandoned=ABANDONED
+        limit=round(settings.abandoned_after), every=beat_s(settings), abandoned=ABANDONED, beat=BEAT
     )
 
 
