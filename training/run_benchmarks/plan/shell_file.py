@@ -36,7 +36,9 @@ _PIECE = re.compile(
     re.DOTALL,
 )
 _OPERATORS = re.compile(r"[;&|<>()]+")
-_NO_TAIL = re.compile(r"[A-Za-z_-]*|.*['\"`$=/].*")  # a command, another assignment, a path
+_NO_TAIL = re.compile(
+    r"[A-Za-z_-]*|[^'\"`$=/]*['\"`$=/].*", re.DOTALL
+)  # a command, another assignment, a path
 _ESCAPED = re.compile(r'\\(["\\$`])')  # in double quotes
 
 
