@@ -61,6 +61,8 @@ SPELLED = (
     lambda text: shlex.quote("sh -c " + shlex.quote(text)),
     lambda text: repr([repr(text)]),
     lambda text: repr(text.encode()),
+    lambda text: ascii([text]),
+    lambda text: text.encode("ascii", "backslashreplace").decode(),
     lambda text: json.dumps({"url": quote(text)}),
     lambda text: f"+ echo '{text}'" if "'" not in text else "+ echo '" + text.replace("'", "'\\''") + "'",
 )

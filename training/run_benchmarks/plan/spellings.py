@@ -22,8 +22,10 @@ def _quoted(value: str) -> Iterator[str]:
     for text in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
         yield text
         yield re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", text)  # the engines'
-    yield repr(value)[1:-1]
-    yield repr(f"{value}'\"")[1:-4]  # beside both kinds of quotation marks
+    for written in (repr, ascii):
+        yield written(value)[1:-1]
+        yield written(f"{value}'\"")[1:-4]  # beside both kinds of quotation marks
+    yield value.encode("ascii", "backslashreplace").decode()
     yield repr(value.encode(errors="replace"))[2:-1]
     yield value.replace("'", "'\"'\"'")
     yield value.replace("'", "'\\''")
