@@ -90,8 +90,8 @@ async def _ahead_of(transport: Transport) -> Uptime:
     begin = now()
     answer = (await checked(transport, ASK, timeout=TIMEOUT_S)).stdout
     try:
-        boot, told, *_ = answer.split()
-        uptime_s = float(told)
+        boot, uptime, *_ = answer.split()
+        uptime_s = float(uptime)
     except ValueError:
         uptime_s = math.nan
     if not 0 <= uptime_s <= LATEST_S:

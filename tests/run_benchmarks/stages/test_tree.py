@@ -139,7 +139,7 @@ def test_a_link_is_a_mistake_in_the_configuration(tmp_path: Path) -> None:
     assert {problem.name for problem in caught.value.problems} == {"benchmarks/l1", "SHM_SIZ"}
 
 
-def _farm(top: Path, links: int, name: str = "x.py") -> Path:
+def _links_to_many(top: Path, links: int, name: str = "x.py") -> Path:
     """20 folders with a file each, and links to the folder that holds them."""
     for number in range(20):
         (top / f"many/d{number}").mkdir(parents=True)
@@ -168,16 +168,16 @@ def test_links_to_a_large_folder_multiply_no_work(
 ) -> None:
     """20 folders behind 2 links are looked at twice more; behind 20 they are too many, hidden or not."""
     monkeypatch.setattr(tree_files, "MOST_PATHS", 200)
-    two = _farm(training / "acme/two", 2, name)
+    two = _links_to_many(training / "acme/two", 2, name)
     assert tree_problems(training, training / "result") == []
     shutil.rmtree(two)
-    _farm(training / "acme/farm", 20, name)
+    _links_to_many(training / "acme/linked", 20, name)
     listed = _count_folders(monkeypatch)
     with pytest.raises(FlagPerfError, match="more than 200 files and folders") as caught:
         tree_problems(training, training / "result")
     assert len(listed) < 200
-    assert caught.value.where == str(training / "acme/farm") and "links" in caught.value.remedy
-    assert f"{training}/acme/farm/links/l" in caught.value.message
+    assert caught.value.where == str(training / "acme/linked") and "links" in caught.value.remedy
+    assert f"{training}/acme/linked/links/l" in caught.value.message
 
 
 def test_data_of_many_files_is_refused_where_most_of_it_lies(

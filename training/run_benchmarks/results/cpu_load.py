@@ -50,5 +50,5 @@ def cpu_load(node: NodeTelemetry, readings: NodeReadings) -> CpuLoad | str:
 
 def why_unread(node: NodeTelemetry, source: str) -> str:
     """Why there is nothing of a source, as its monitor told or did not."""
-    told = (reason for reason in node.missing if reason.startswith(f"{source}:"))
-    return next(told, f"{source}: it was not read while training")
+    reasons = (reason for reason in node.missing if reason.startswith(f"{source}:"))
+    return next(reasons, f"{source}: it was not read while training")

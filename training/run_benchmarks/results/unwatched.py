@@ -33,8 +33,8 @@ class Watch:
 
 def watch_of_node(rank: int, telemetry: Telemetry, node: NodeTelemetry, readings: NodeReadings) -> Watch:
     """How a node was watched. telemetry: all that its monitor told; node, readings: what it comes to."""
-    found = (*_chips(rank, telemetry, node, readings), *_cpus(rank, telemetry, node, readings))
-    return Watch(found[:MOST_DISTURBANCES], _unread(telemetry, readings))
+    findings = (*_chips(rank, telemetry, node, readings), *_cpus(rank, telemetry, node, readings))
+    return Watch(findings[:MOST_DISTURBANCES], _unread(telemetry, readings))
 
 
 def not_sampled(rank: int) -> Watch:
@@ -52,15 +52,17 @@ def refused(
             nothing.
     """
     all_watches = [watches[rank] if rank < len(watches) else not_sampled(rank) for rank in range(len(hosts))]
-    found = [*named, *(each for watch in all_watches for each in watch.unwatched)]
-    found += [_unwatched(None, 0.0, earlier)] if earlier else []
-    if not found:
+    findings = [*named, *(each for watch in all_watches for each in watch.unwatched)]
+    findings += [_unwatched(None, 0.0, earlier)] if earlier else []
+    if not findings:
         return None
-    notes = [each.note(hosts) for each in found[: 2 * MOST_DISTURBANCES]]
-    host = next((hosts[each.node] for each in found if each.node is not None and each.node < len(hosts)), "")
+    notes = [each.note(hosts) for each in findings[: 2 * MOST_DISTURBANCES]]
+    host = next(
+        (hosts[each.node] for each in findings if each.node is not None and each.node < len(hosts)), ""
+    )
     more = f"; and {len(notes) - 1} more" if len(notes) > 1 else ""
     remedy = (
-        f"remove what disturbs, have sampled what was not{_longer_interval(found)}, and run it again, or let it "
+        f"remove what disturbs, have sampled what was not{_longer_interval(findings)}, and run it again, or let it "
         "count without REQUIRE_UNDISTURBED in test_conf.py"
     )
     kind = FailureClass.DISTURBED
@@ -68,9 +70,9 @@ def refused(
     return Failure(Verdict.INVALID, Stage.JUDGE, kind, host, message, "\n".join(notes), remedy)
 
 
-def _longer_interval(found: Sequence[Disturbance]) -> str:
+def _longer_interval(findings: Sequence[Disturbance]) -> str:
     """What may help where a source was read, but not as often as its interval says."""
-    in_part = next((each for each in found if each.kind is Kind.UNWATCHED and each.value), None)
+    in_part = next((each for each in findings if each.kind is Kind.UNWATCHED and each.value), None)
     if in_part is None:
         return ""
     name = in_part.source if in_part.source in (CPU, TASK) else "accelerators"

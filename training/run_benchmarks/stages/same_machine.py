@@ -22,7 +22,7 @@ ASK = (
     'for at in /sys/class/net/*; do read -r kind <"$at/addr_assign_type" && [ "$kind" = 0 ] && cat "$at/address"; '
     "done; exit 0"
 )
-_TOLD = re.compile(r"(?P<boot>[0-9a-f-]{36})\n(?P<namespace>net:\[\d+\])\n(?P<addresses>.*)", re.DOTALL)
+_IDENTITY = re.compile(r"(?P<boot>[0-9a-f-]{36})\n(?P<namespace>net:\[\d+\])\n(?P<addresses>.*)", re.DOTALL)
 _WHICH = "the same boot, network namespace and MAC addresses"
 _REMEDY = (
     "each node needs a machine of its own: correct what leads there (HostName in ~/.ssh/config, DNS, /etc/hosts), or "
@@ -33,10 +33,10 @@ _REMEDY = (
 def machine_in(answer: str) -> tuple[str, str]:
     """What a host that was asked says of its system, and a digest of which machine it is; empty where it tells not."""
     system, _, rest = answer.partition(_MARK)
-    told = _TOLD.fullmatch(rest.lstrip())
-    if not told:
+    identity = _IDENTITY.fullmatch(rest.lstrip())
+    if not identity:
         return system.strip(), ""
-    parts = (told["boot"], told["namespace"], *sorted(told["addresses"].split()))
+    parts = (identity["boot"], identity["namespace"], *sorted(identity["addresses"].split()))
     return system.strip(), hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -66,7 +66,7 @@ class _Walk:
         self._root = Path(os.path.realpath(folder))
         self._at_home = {os.path.realpath(path) for path in left_out}
         self._number = self._text = 0
-        self._found: Counter[tuple[str, ...]] = Counter()  # by the first two folders that hold them
+        self._listed_in: Counter[tuple[str, ...]] = Counter()  # by the first two folders that hold them
 
     def paths(self) -> Iterator[Path]:
         """What a host gets, folders before what is in them, in a fixed order.
@@ -93,7 +93,7 @@ class _Walk:
     def _inside(self, folder: Path, *, is_linked: bool) -> list[tuple[Path, bool]]:
         """What is in a folder, the last first, and whether a link led there."""
         below, paths = folder.relative_to(self._folder), list(islice(folder.iterdir(), MOST_PATHS + 1))
-        self._found[below.parts[:2]] += len(paths)
+        self._listed_in[below.parts[:2]] += len(paths)
         text = sum(len(path.name) for path in paths) + len(paths) * len(str(below))
         self._count(folder, len(paths), text)
         return [(path, is_linked) for path in sorted(paths, reverse=True)]
@@ -102,7 +102,7 @@ class _Walk:
         self._number, self._text = self._number + number, self._text + text
         if self._number <= MOST_PATHS and self._text <= MOST_TEXT:
             return
-        ((most, _),) = self._found.most_common(1)
+        ((most, _),) = self._listed_in.most_common(1)
         among = shortened(str(path), _LONGEST_PATH)
         raise FlagPerfError(
             f"most of more than {MOST_PATHS} files and folders lies here, or of more than {MOST_TEXT >> 20} MiB of "
